@@ -135,10 +135,9 @@ def cancel_work_orders(connection: Connection, ids: Sequence[UUID], by: Attribut
 
 
 def _lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[int, str, bool]]:
-    """Lock these work orders; skip the ones that another transaction has locked.
+    """Lock these work orders, except those that another transaction has locked.
 
-    Returns:
-        By id: the workflow's id, the state, and whether the input still exists.
+    Return by id the workflow's id, the state, and whether the input still exists.
     """
     rows = connection.execute(_QUERIES["lock_work_orders"], {"ids": list(ids)})
     return {id_: (workflow_id, state, has_input) for id_, workflow_id, state, has_input in rows}

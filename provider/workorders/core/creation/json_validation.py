@@ -102,12 +102,10 @@ def kind_of(parsed: object) -> str:
 
 
 def validate_body(value: bytes, max_bytes: int, *, odd: bool = True) -> Rejection | None:
-    """Return why a value cannot be a body, or None when it can.
+    """Return why the raw bytes of a message cannot be a body, or None when they can.
 
-    Args:
-        value: The raw bytes of a message.
-        max_bytes: A longer value is rejected unread.
-        odd: Whether the value may match `SUSPICIOUS_PATTERN`, which for a whole column is found out at once.
+    A value with more than `max_bytes` is rejected unread. `odd` is whether it may match `SUSPICIOUS_PATTERN`, which for
+    a whole column is found out at once.
     """
     if len(value) > max_bytes:
         return Rejection("too-large", f"the value has {len(value)} bytes, more than max_message_bytes ({max_bytes})")

@@ -50,11 +50,6 @@ class Filter:
     text: str | None = None
     """Words that the body, the request or the rejection contains, all of them; `word*` matches the start of a word."""
 
-    @property
-    def names_one(self) -> bool:
-        """Return whether a person has named one work order."""
-        return self.selected is not None and len(self.selected) == 1
-
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are not None as values of JSON."""
         given: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", exclude_none=True)

@@ -74,13 +74,9 @@ def delete_expired(
     step: int = STEP,
     pause: Callable[[float], None] = time.sleep,
 ) -> RetentionResult:
-    """Delete and wipe what is due, step by step, and return the numbers.
+    """Delete and wipe what is due, step by step, each in its own transaction, and return the numbers.
 
-    Args:
-        connection: without an open transaction; each step has its own.
-        now: the time that ages are counted to; the database's present when omitted.
-        step: work orders of one step.
-        pause: waits between two steps; receives the seconds.
+    Ages are counted to `now`, the database's present if omitted; `pause` waits between two steps.
 
     Raises:
         RetentionBusyError: another process runs retention.
@@ -151,8 +147,7 @@ class _Retention:
     def _step(self, *, erases_words: bool = False) -> Iterator[None]:
         """Open a step's transaction, and wait after it as long as it took: others have half of the database at least.
 
-        Args:
-            erases_words: whether it erases texts whose words the search index has, or is about to write.
+        `erases_words` if it erases texts whose words the search index has, or is about to write.
         """
         begun = time.monotonic()
         with self._connection.transaction():
@@ -175,11 +170,7 @@ def list_step_databases(connection: Connection) -> list[str]:
 def delete_steps(work_orders: Connection, connection_id: str, database: Connection, *, step: int = 1_000) -> int:
     """Delete the rows that are due in the database of an Airflow connection, and return their number.
 
-    Args:
-        work_orders: to the database of the work orders, without an open transaction; each step has its own.
-        connection_id: the Airflow connection.
-        database: to its database, likewise.
-        step: work orders of one step.
+    Both connections are without an open transaction, because each step has its own.
     """
     deleted = 0
     while True:

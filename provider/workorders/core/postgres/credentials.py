@@ -75,9 +75,7 @@ def _file_of(content: str) -> str:
 def register_tokens(text: str, new_token: Callable[[], str]) -> None:
     """Let all later connections of this process with the same host, port, user, and database have new tokens.
 
-    Args:
-        text: a connection string; a password in it is not used.
-        new_token: returns a token; it may block, and raise anything.
+    A password in the text is not used. `new_token` may block, and raise anything.
     """
     _tokens[_login(text)] = new_token
 

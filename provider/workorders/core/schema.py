@@ -8,7 +8,7 @@ would then get numbers that exist, or messages of the outbox numbers before thos
 """
 
 from importlib.metadata import entry_points
-from importlib.resources import as_file, files
+from importlib.resources import files
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
@@ -90,19 +90,16 @@ def _sql_since(found: set[str]) -> str:
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     branches, text = _branches(), StringIO()
-    with as_file(files("workorders.core.migrations")) as scripts:
-        config = Config(output_buffer=text)
-        config.set_main_option("script_location", str(scripts))
-        config.set_main_option("path_separator", "newline")
-        config.set_main_option("version_locations", "\n".join(str(files(package)) for package in branches.values()))
-        script = ScriptDirectory.from_config(config)
+    folders = [str(files(package)) for package in branches.values()]
+    script = ScriptDirectory(str(files("workorders.core.migrations")), version_locations=folders)
 
-        # Branch by branch, as alembic's own command does for one: the tables of a branch refer to those of the core.
-        def steps(revisions: Any, _: object) -> list[Any]:
-            return [step for branch in branches for step in script._upgrade_revs(f"{branch}@head", revisions)]
+    # Branch by branch, as alembic's own command does for one: the tables of a branch refer to those of the core.
+    def steps(revisions: Any, _: object) -> list[Any]:
+        return [step for branch in branches for step in script._upgrade_revs(f"{branch}@head", revisions)]
 
-        with EnvironmentContext(config, script, fn=steps, as_sql=True, starting_rev=tuple(sorted(found)) or None):
-            script.run_env()
+    starting = tuple(sorted(found)) or None
+    with EnvironmentContext(Config(output_buffer=text), script, fn=steps, as_sql=True, starting_rev=starting):
+        script.run_env()
     return text.getvalue()
 
 

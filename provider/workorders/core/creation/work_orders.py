@@ -131,7 +131,6 @@ class Chunks:
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[list[Item]]:
-        """Yield the chunks."""
         while chunk := self._take():
             yield chunk
 
@@ -143,12 +142,12 @@ class Chunks:
         for _ in range(0, self._max_items // _PARTS, _PORTION_ITEMS):
             if self._is_full:
                 return
-            self._try_read(_PORTION_ITEMS)
+            self._read(_PORTION_ITEMS)
             yield
 
     def _take(self) -> list[Item]:
         while not self._is_full:
-            self._try_read(self._max_items)
+            self._read(self._max_items)
         if self._failure is not None:
             raise self._failure
         chunk, self._chunk, self._held_bytes = self._chunk, [], 0
@@ -158,23 +157,20 @@ class Chunks:
     def _is_full(self) -> bool:
         return self._ended or len(self._chunk) >= self._max_items or self._held_bytes >= self._max_bytes
 
-    def _try_read(self, limit: int) -> None:
+    def _read(self, limit: int) -> None:
+        chunk, held, max_bytes = self._chunk, self._held_bytes, self._max_bytes
+        end = min(len(chunk) + limit, self._max_items)
         try:
-            self._read(min(limit, self._max_items - len(self._chunk)))
+            for item in islice(self._items, end - len(chunk)):
+                chunk.append(item)
+                _, _, request, body, _, raw = item  # takes a third of the time of attribute access
+                held += len(request) + len(body or b"") + len(raw or b"")
+                if held >= max_bytes:
+                    break
+            else:
+                self._ended = len(chunk) < end
         except Exception as failure:  # noqa: BLE001 - raised again by the next call of `_take`
             self._failure, self._ended = failure, True
-
-    def _read(self, wanted: int) -> None:
-        chunk, held, max_bytes = self._chunk, self._held_bytes, self._max_bytes
-        before = len(chunk)
-        for item in islice(self._items, wanted):
-            chunk.append(item)
-            _, _, request, body, _, raw = item  # takes a third of the time of attribute access
-            held += len(request) + len(body or b"") + len(raw or b"")
-            if held >= max_bytes:
-                break
-        else:
-            self._ended = len(chunk) - before < wanted
         self._held_bytes = held
 
 

@@ -10,7 +10,7 @@ would then get numbers that exist, or messages of the outbox numbers before thos
 from importlib.metadata import entry_points
 from importlib.resources import files
 from io import StringIO
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
@@ -143,30 +143,24 @@ def require_newest(database_url: str) -> None:
         require_sequences_ahead(connection)
 
 
-class SequenceBehind(NamedTuple):
-    """A sequence whose next number is not above all that its table has."""
+def find_sequences_behind(connection: Connection) -> list[tuple[str, str, int, int]]:
+    """Return the sequences that are behind their rows, of those that the user may read.
 
-    table: str
-    sequence: str
-    last: int
-    highest: int
-
-
-def find_sequences_behind(connection: Connection) -> list[SequenceBehind]:
-    """Return the sequences that are behind their rows, of those that the user may read."""
+    For each its table, its name, its last number, and the highest number in a row.
+    """
     # A separate transaction, so that none is left open.
     with connection.transaction():
         numbers = [query for (query,) in connection.execute(_QUERIES["sequence_queries"])]
         if not numbers:
             return []
         query = f"SELECT * FROM ({' UNION ALL '.join(numbers)}) AS found WHERE highest > last"
-        return [SequenceBehind(*row) for row in connection.execute(query.encode())]
+        return connection.execute(query.encode()).fetchall()
 
 
 def advance_sequences(connection: Connection) -> None:
     """Advance the sequences that are behind their rows to the highest number there."""
-    for found in find_sequences_behind(connection):
-        connection.execute("SELECT setval(%s::regclass, %s)", [found.sequence, found.highest])
+    for _, sequence, _, highest in find_sequences_behind(connection):
+        connection.execute("SELECT setval(%s::regclass, %s)", [sequence, highest])
 
 
 def require_sequences_ahead(connection: Connection) -> None:

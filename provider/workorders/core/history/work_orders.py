@@ -9,8 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from workorders.core.exceptions import UnknownNameError
-from workorders.core.history import paging
-from workorders.core.history.filters import Filter, query_arguments, until_now
+from workorders.core.history.filters import Filter, find_page, query_arguments, until_now
 from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection, fetch_row, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
@@ -98,7 +97,7 @@ def list_work_orders(
 ) -> list[WorkOrderSummary]:
     """Return a page of work orders, newest first; `before` is the last id of the page before it."""
     given = {**query_arguments(connection, wanted), "before_id": before, "limit": limit}
-    ids = paging.find_ids(connection, given)
+    ids = find_page(connection, given)
     return list_rows(connection, WorkOrderSummary, _QUERIES["work_orders"], {"ids": ids})
 
 

@@ -61,7 +61,7 @@ def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | 
     until = search_index.indexed_up_to(connection) if wanted.filter.text else None
     names = {row.workflow or "" for row in rows}
     readable = {name for name in names if may_read_texts(viewer, [dag_ids.of_workflow(name)])}
-    last = runs.list_last_attempts(connection, [row.id for row in rows])
+    last = runs.list_last_runs(connection, [row.id for row in rows])
     attempts = {
         row.id: [hide(attempt, "error", unless=(row.workflow or "") in readable) for attempt in last.get(row.id, ())]
         for row in rows

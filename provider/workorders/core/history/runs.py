@@ -110,15 +110,6 @@ def get_run(connection: Connection, id_: UUID, *, max_characters: int = ALL) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """A run in a list of work orders."""
-
-    state: str
-    error_type: str | None
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class WorkOrderOutcome:
     """The end of a work order."""
 
@@ -136,11 +127,11 @@ def find_outcome(connection: Connection, id_: UUID) -> WorkOrderOutcome | None:
     return find_row(connection, WorkOrderOutcome, _QUERIES["outcome"], {"id": id_})
 
 
-def list_last_attempts(connection: Connection, ids: Collection[UUID], *, limit: int = 5) -> dict[UUID, list[Attempt]]:
+def list_last_runs(connection: Connection, ids: Collection[UUID], *, limit: int = 5) -> dict[UUID, list[RunRow]]:
     """Return the last runs of some work orders, the newest last; no entry for one without a run."""
-    found: dict[UUID, list[Attempt]] = {}
-    for id_, *attempt in connection.execute(_QUERIES["last_attempts"], {"ids": list(ids), "limit": limit}):
-        found.setdefault(id_, []).append(Attempt(*attempt))
+    found: dict[UUID, list[RunRow]] = {}
+    for run in list_rows(connection, RunRow, _QUERIES["last_runs"], {"ids": list(ids), "limit": limit}):
+        found.setdefault(run.work_order_id, []).append(run)
     return found
 
 

@@ -51,7 +51,7 @@ def upgrade(database_url: str, *, with_roles: bool = False) -> str:
             connection.execute(statement)
         if text := _missing_sql(connection, with_roles=with_roles):
             connection.execute(text.encode())
-    with connect(database_url, application_name="workorders schema") as connection:
+        connection.commit()
         advance_sequences(connection)
     return newest()
 

@@ -107,11 +107,8 @@ class Heartbeat:
         self._last = _now()
         # The second thread only reads the clock: a heartbeat may wait for the database, the network, or the log.
         self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for target, name in (
-                (self._beat_until_end, "workorders heartbeat"),
-                (self._watch_until_end, "workorders ownership"),
-            )
+            threading.Thread(target=self._beat_until_end, name="workorders heartbeat", daemon=True),
+            threading.Thread(target=self._watch_until_end, name="workorders ownership", daemon=True),
         ]
 
     def __enter__(self) -> "Heartbeat":

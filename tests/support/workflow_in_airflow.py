@@ -85,6 +85,4 @@ class Orders:
                 """,
                 [self.workflow],
             ).fetchall()
-            runner.cancel_work_orders(
-                connection, [id_ for (id_,) in rows], Attribution("a test", "it has seen enough")
-            )
+            runner.cancel_work_orders(connection, [id_ for (id_,) in rows], Attribution("a test", "it has seen enough"))

@@ -5,8 +5,8 @@ A trigger type may announce a function that shortens its own tables, which then 
 It runs in small steps. Each is a transaction that locks its own work orders only, followed by a pause of the same
 length. New work orders never wait for it, nor it for them.
 
-Later it deletes what transactions of these work orders have stored in the databases of workflows. It notes their ids, so
-nothing is deleted that belongs to another installation, or whose work order can run again.
+Later it deletes what transactions of these work orders have stored in the databases of workflows. It notes their ids,
+so nothing is deleted that belongs to another installation, or whose work order can run again.
 """
 
 import time

@@ -263,7 +263,9 @@ def test_a_persons_key_creates_nothing_twice_and_no_key_is_an_event_of_its_own(
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", rb'{"a":"\u0000"}', b'{"a":1e-9999}'])
-def test_what_a_person_gives_that_is_no_input_is_refused_and_creates_nothing(connection: Connection, trigger: Trigger, body: bytes) -> None:
+def test_what_a_person_gives_that_is_no_input_is_refused_and_creates_nothing(
+    connection: Connection, trigger: Trigger, body: bytes
+) -> None:
     with pytest.raises(NotAnInputError, match=r"must be a JSON object, and .*; nothing was created\."):
         create_by_hand(connection, trigger, body, ADA)
     assert work_orders.count_by_state(connection, Filter(trigger=trigger.name)) == {}

@@ -20,8 +20,8 @@ from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.history import search_index, work_orders
 from workorders.core.history import runs as run_history
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.runs import runs_of
 from workorders.core.items import Item

@@ -6,7 +6,7 @@ and the job's progress. So after a crash a job continues at the next step, and d
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -67,14 +67,6 @@ class Job:
         """Return the job's progress in a sentence."""
         skipped = "".join(f", {count:,} {reason}" for reason, count in sorted(self.skipped.items()))
         return f"Bulk operation {self.id} ({self.kind}) is {self.state}: {self.done:,} of {self.total:,} done{skipped}."
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What a step did."""
-
-    done: int = 0
-    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 def create_job(
@@ -165,13 +157,11 @@ def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
     return job if is_owned else None
 
 
-def record_progress(connection: Connection, job: Job, outcome: StepResult, last_id: UUID | None) -> None:
+def record_progress(connection: Connection, job: Job, done: int, skipped: Counter[str], last_id: UUID) -> None:
     """Add the result of a step to those of the job, in the step's transaction, which has locked the job."""
-    skipped = Counter(job.skipped) + Counter(outcome.skipped)
-    connection.execute(
-        _QUERIES["record_progress"],
-        {"id": job.id, "done": job.done + outcome.done, "skipped": Jsonb(skipped), "last_id": last_id},
-    )
+    all_skipped = Jsonb(Counter(job.skipped) + skipped)
+    progress = {"id": job.id, "done": job.done + done, "skipped": all_skipped, "last_id": last_id}
+    connection.execute(_QUERIES["record_progress"], progress)
 
 
 def leave_job(connection: Connection, job_id: int, worker: UUID, state: str, error: str | None = None) -> None:

@@ -13,7 +13,7 @@ import psycopg
 from workorders.core.admission import limits
 from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs
-from workorders.core.bulk.jobs import Job, JobUnavailableError, StepResult
+from workorders.core.bulk.jobs import Job, JobUnavailableError
 from workorders.core.bulk.revalidation import revalidate_rejected
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import work_orders
@@ -69,8 +69,8 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
                 found = work_orders.find_matching(connection, job.filter, after=job.last_id, limit=size)
                 if found.looked_until is None:
                     return False
-                outcome = _process(connection, job, found.ids) if found.ids else StepResult()
-                jobs.record_progress(connection, job, outcome, found.looked_until)
+                done, skipped = _process(connection, job, found.ids)
+                jobs.record_progress(connection, job, done, skipped, found.looked_until)
                 return True
         except psycopg.errors.DeadlockDetected:
             # A claim that locked the same rows in another order continued; the step was rolled back as a whole.
@@ -79,7 +79,7 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
     return False
 
 
-def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
+def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> tuple[int, Counter[str]]:
     by = Attribution(job.actor, job.reason, job.account)
     if job.kind == "cancel":
         return cancel_work_orders(connection, ids, by)
@@ -88,8 +88,10 @@ def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResul
 
 def rerun_work_orders(
     connection: Connection, ids: Sequence[UUID], by: Attribution, *, from_start: bool = False
-) -> StepResult:
+) -> tuple[int, Counter[str]]:
     """Give each work order a new waiting run, before all others, in the caller's transaction.
+
+    Return how many have one, and how many were skipped, by the reason.
 
     The run continues: it gets the results of the steps that are stored. It begins a new generation, in which every step
     is executed again, if that is requested or the work order has succeeded.
@@ -120,18 +122,18 @@ def rerun_work_orders(
     if again := sorted([*ended, *accepted]):
         requested = {"actor": by.actor, "reason": by.reason, "from_start": from_start}
         connection.execute(_QUERIES["rerun"], {"run_ids": run_ids(len(again)), "ids": again, **requested})
-    return StepResult(len(again), +skipped)
+    return len(again), +skipped
 
 
-def cancel_work_orders(connection: Connection, ids: Sequence[UUID], by: Attribution) -> StepResult:
-    """Cancel the waiting runs of these work orders, in the caller's transaction; skip the others."""
+def cancel_work_orders(connection: Connection, ids: Sequence[UUID], by: Attribution) -> tuple[int, Counter[str]]:
+    """Cancel the waiting runs of these work orders, and skip the others, as `rerun_work_orders` does."""
     states = {id_: state for id_, (_, state, _) in _lock_work_orders(connection, ids).items()}
     unclaimed = [id_ for id_, state in states.items() if state == "pending"]
     requeued = [id_ for id_, state in states.items() if state == "requeued"]
     given = {"unclaimed": unclaimed, "run_ids": run_ids(len(unclaimed)), "requeued": requeued}
     cancelled = connection.execute(_QUERIES["cancel"], {**given, "actor": by.actor, "reason": by.reason}).rowcount
     skipped = Counter({IN_USE: len(ids) - len(states), "not waiting": len(states) - cancelled})
-    return StepResult(cancelled, +skipped)
+    return cancelled, +skipped
 
 
 def _lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[int, str, bool]]:

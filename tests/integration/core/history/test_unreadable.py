@@ -212,7 +212,7 @@ def test_an_input_that_cannot_be_read_is_run_again_wiped_and_deleted_like_any_ot
     keeping(connection, name, delete_after="2d", erase_after="1d")
     unreadable = create_unreadable(connection, trigger, 1, BEYOND_WORKERS)
     finish_all(connection, name, "exception")
-    assert rerun_work_orders(connection, [unreadable], Attribution("ada", "a test")).done == 1
+    assert rerun_work_orders(connection, [unreadable], Attribution("ada", "a test"))[0] == 1
     connection.commit()
     (run,) = finish_all(connection, name, "exception")
     assert (run.attempt, run.is_unreadable) == (2, True)
@@ -228,5 +228,5 @@ def test_a_raw_value_that_would_grow_stays_rejected_when_it_is_validated_again(
     old = Rejection("too-large", "the value has 1 byte too many")
     create_for(connection, trigger, [accepted("s", 0)._replace(body=None, rejection=old, raw=BEYOND_POSTGRES)])
     (id_,) = ids(connection, trigger)
-    assert rerun_work_orders(connection, [id_], Attribution("ada", "a test")).done == 0
+    assert rerun_work_orders(connection, [id_], Attribution("ada", "a test"))[0] == 0
     assert work_orders.get_work_order(connection, id_).reason == "number-out-of-range"

@@ -187,7 +187,9 @@ class _Writer:
     def __post_init__(self) -> None:
         self.stream_ids: dict[str | None, int | None] = {}
         selector = self.trigger.ordering_key
-        self.ordering_key = Selector.parse(selector) if selector else None
+        self.key_of: Callable[[Item], int | None] = (
+            Selector.parse(selector).ordering_key if selector else lambda _item: None
+        )
         # The end of the rows of each stream: of accepted ones, and of rejected ones.
         self.tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
 
@@ -236,18 +238,11 @@ class _Writer:
         return iter(chunk) if self.pipeline is None else self.pipeline.observe(chunk, self.stream_ids)
 
     def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
-        tails, work_order, bigint = self.tails, binary_rows.work_order, binary_rows.bigint
-        if self.ordering_key is None:
-            rows = (
-                work_order(id_, position, tails[body is None][stream])
-                for id_, (stream, position, _, body, _, _) in keyed
-            )
-        else:
-            key_of = self.ordering_key.ordering_key
-            rows = (
-                work_order(id_, item.position, tails[item.body is None][item.stream]) + bigint(key_of(item))
-                for id_, item in keyed
-            )
+        tails, key_of, work_order, bigint = self.tails, self.key_of, binary_rows.work_order, binary_rows.bigint
+        rows = (
+            work_order(id_, item.position, tails[item.body is None][item.stream]) + bigint(key_of(item))
+            for id_, item in keyed
+        )
         binary_rows.copy(self.connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, rows, self.prefetch())
 
     def _insert_missing(self, chunk: Chunk) -> None:
@@ -261,9 +256,7 @@ class _Writer:
                 "positions": [item.position for item in chunk.items],
                 "stream_ids": [self.stream_ids[item.stream] for item in chunk.items],
                 "states": [_REJECTED_STATE if item.body is None else _ACCEPTED_STATE for item in chunk.items],
-                "ordering_keys": [
-                    self.ordering_key.ordering_key(item) if self.ordering_key else None for item in chunk.items
-                ],
+                "ordering_keys": list(map(self.key_of, chunk.items)),
             },
         )
         created = {row[0].bytes for row in cursor}
@@ -275,10 +268,8 @@ class _Writer:
             return
         number = None if stream is None else stream_id(self.connection, self.trigger, stream)
         self.stream_ids[stream] = number
-        no_key = b"" if self.ordering_key else binary_rows.bigint(None)
         for tails, state in zip(self.tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
-            suffix = binary_rows.work_order_suffix(self.trigger.id, self.trigger.workflow_id, number, state)
-            tails[stream] = suffix + no_key
+            tails[stream] = binary_rows.work_order_suffix(self.trigger.id, self.trigger.workflow_id, number, state)
 
 
 def rejection_of(error: psycopg.Error) -> Rejection:

@@ -57,7 +57,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "words-of-an-erased-input-written-again",
         0,
-        (Change("core/maintenance/retention.py", "if erases_words:", "if False:"),),
+        (Change("core/maintenance/retention.py", "            search_index.lock_words(self._connection)\n", ""),),
         (f"{RETENTION}::test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay",),
     ),
     Mutation(

@@ -111,7 +111,7 @@ class _Retention:
         """Go through all work orders by their ids, apply a query to those that another one finds, and count them."""
         done, after = 0, UUID(int=0)
         while True:
-            with self._step(erases_words=True):
+            with self._step():
                 ahead = self._ids("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
                 if not ahead:
                     return done
@@ -144,11 +144,8 @@ class _Retention:
                 is_done = not shorten(self._connection, self._due["now"])
 
     @contextmanager
-    def _step(self, *, erases_words: bool = False) -> Iterator[None]:
-        """Open a step's transaction, and wait after it as long as it took: others have half of the database at least.
-
-        `erases_words` if it erases texts whose words the search index has, or is about to write.
-        """
+    def _step(self) -> Iterator[None]:
+        """Open a step's transaction, and wait after it as long as it took: others have half of the database at least."""
         begun = time.monotonic()
         with self._connection.transaction():
             if not fetch_row(self._connection, _QUERIES["begin_step"], {"key": AdvisoryLock.RETENTION})[0]:
@@ -156,8 +153,8 @@ class _Retention:
                     "Another process runs retention at this moment; this one stopped, and what is due is left to the "
                     "other."
                 )
-            if erases_words:
-                search_index.lock_words(self._connection)
+            # It may erase texts whose words the search index is about to write.
+            search_index.lock_words(self._connection)
             yield
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
 

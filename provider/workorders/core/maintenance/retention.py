@@ -145,7 +145,7 @@ class _Retention:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        """Open a step's transaction, and wait after it as long as it took: others have half of the database at least."""
+        """Open a step's transaction, and wait after it as long as it took: others have half of the database."""
         begun = time.monotonic()
         with self._connection.transaction():
             if not fetch_row(self._connection, _QUERIES["begin_step"], {"key": AdvisoryLock.RETENTION})[0]:

@@ -18,7 +18,7 @@ from demo.topic import Topic
 from local_stack.stack import say
 from workorders.core import workflows
 from workorders.core.attribution import Attribution
-from workorders.core.bulk.changes import rerun_work_orders
+from workorders.core.bulk.runner import rerun_work_orders
 from workorders.core.definitions.loading import load_workflow
 from workorders.core.postgres.connection import connect
 

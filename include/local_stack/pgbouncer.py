@@ -11,7 +11,7 @@ from local_stack.certificates import Authority
 from local_stack.debian import find_program
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess, Processes, unprivileged_user
-from workorders.core.postgres.session_limits import SESSION_SETTINGS
+from workorders.core.postgres.connection import SESSION_SETTINGS
 
 Pooling = Literal["transaction", "session"]
 """When a client returns its connection to the server."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from workorders.core.creation.create_one import create_one as create_one
     from workorders.core.creation.work_orders import Created as Created
     from workorders.core.creation.work_orders import create_for as create_for
-    from workorders.core.definitions.decorator import workflow as workflow
     from workorders.core.definitions.trigger import TriggerDefinition as TriggerDefinition
+    from workorders.core.definitions.workflow import workflow as workflow
     from workorders.core.items import Item as Item
     from workorders.core.items import Rejection as Rejection
     from workorders.core.postgres.connection import connect as connect
@@ -46,7 +46,7 @@ else:
             "find_trigger": "core.triggers:find",
             "migrate_schema": "core.schema:upgrade",
             "publish": "outbox.enqueue",
-            "workflow": "core.definitions.decorator",
+            "workflow": "core.definitions.workflow",
         },
     )
     __all__ = list(__dir__())

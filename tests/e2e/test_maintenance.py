@@ -12,8 +12,7 @@ from workorders.core.admission import gaps
 from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
-from workorders.core.creation import manual
-from workorders.core.creation.manual import ManualRequest
+from workorders.core.creation.create_one import create_by_hand
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import connect
@@ -92,7 +91,7 @@ def come(stack: LocalStack, *versions: int) -> None:
         trigger = triggers.find(connection, "numbered")
         for version in versions:
             body = b'{"order": 7, "version": %d}' % version
-            manual.create(connection, trigger, ManualRequest(body, Attribution("a test", "a test"), key=None))
+            create_by_hand(connection, trigger, body, Attribution("a test", "a test"))
 
 
 def gap_ages(stack: LocalStack) -> bool:

@@ -13,7 +13,7 @@ from support.topics import Topics
 from support.work_orders import rejected
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import state_counts
+from workorders.core.history import work_orders
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.ledger import positions as ledger
@@ -67,7 +67,7 @@ def make_scene(stack: LocalStack, prefix: str) -> Scene:
             look(connection, trigger.definition.name, ends)
     executing.worker().work()
     with connect(stack.database_url) as connection:
-        state_counts.refresh_counts(connection, even_if_recent=True)
+        work_orders.refresh_counts(connection, even_if_recent=True)
     return Scene(stalled, stalled.definition.topics[0], workflow)
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from workorders.core.bulk import runner
-from workorders.core.history import export
+from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.secrets import JobSecrets
@@ -22,7 +22,7 @@ def main(wanted: str, is_export: str = "") -> None:
             if job.done != job.total:
                 sys.exit(str(job))
         else:
-            print(sum(map(len, export.parts(connection, Filter(trigger=wanted)))))
+            print(sum(map(len, work_orders.export_parts(connection, Filter(trigger=wanted)))))
     # Not `ru_maxrss`: that of a child begins with what its parent had, which made the work orders.
     (peak_kib,) = re.findall(
         r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE

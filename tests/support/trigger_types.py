@@ -16,7 +16,7 @@ from support.in_process_trigger import InProcessTrigger
 from support.topics import Topics
 from support.webhooks import Webhooks
 from workorders.airflow.task_errors import TaskFailedError
-from workorders.core.creation.manual import NotAnInputError
+from workorders.core.creation.create_one import NotAnInputError
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import LimitReachedError
 from workorders.core.postgres.connection import connect

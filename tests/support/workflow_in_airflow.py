@@ -7,7 +7,7 @@ from uuid import UUID
 
 from workorders.core import triggers, workflows
 from workorders.core.attribution import Attribution
-from workorders.core.bulk import changes as cancels
+from workorders.core.bulk import runner
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
@@ -85,6 +85,4 @@ class Orders:
                 """,
                 [self.workflow],
             ).fetchall()
-            cancels.cancel_work_orders(
-                connection, [id_ for (id_,) in rows], Attribution("a test", "it has seen enough")
-            )
+            runner.cancel_work_orders(connection, [id_ for (id_,) in rows], Attribution("a test", "it has seen enough"))

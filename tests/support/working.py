@@ -80,7 +80,7 @@ class Working:
         ).fetchall()
 
     def rerun(self, position: int, *, priority: int = 0) -> None:
-        """Ask for another run of the finished work order at a position, as `core.bulk.changes` does."""
+        """Ask for another run of the finished work order at a position, as `core.bulk.runner` does."""
         self.connection.execute(
             """
             WITH reopened AS (

@@ -13,7 +13,7 @@ from benchmarks import many, messages
 from local_stack.stack import LocalStack
 from workorders.core import triggers, workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.history import search_index, state_counts, work_orders
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -92,7 +92,7 @@ def fill(stack: LocalStack, connection: Connection, extent: Extent, say: many.Sa
     for part in ("outbox_holds", "outbox_counters", "outbox_shards"):
         connection.execute(_QUERIES[part])
     connection.execute(_QUERIES["jobs"], {"workflow": owners[1].workflow})
-    state_counts.refresh_counts(connection, even_if_recent=True)
+    work_orders.refresh_counts(connection, even_if_recent=True)
     for table in _TABLES:
         say(f"vacuum of {table}")
         connection.execute(f"VACUUM (ANALYZE) workorders.{table}".encode())

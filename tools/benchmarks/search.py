@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from benchmarks import many
-from workorders.core.history import search_index, state_counts, work_orders
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
 
@@ -38,12 +38,12 @@ def measure(url: str, rows: int, rounds: int, say: Callable[[str], None]) -> Fou
         say("words of the newest work orders")
         filled = _fill(connection)
         begun = time.monotonic()
-        state_counts.refresh_counts(connection, even_if_recent=True)
+        work_orders.refresh_counts(connection, even_if_recent=True)
         recounting = time.monotonic() - begun
         say("questions")
         times = _ask(connection, rows, rounds)
         counted = [
-            _milliseconds(lambda: state_counts.latest_counts(connection, workflow=many.COMMON)) for _ in range(rounds)
+            _milliseconds(lambda: work_orders.latest_counts(connection, workflow=many.COMMON)) for _ in range(rounds)
         ]
         size = connection.execute("SELECT pg_total_relation_size('workorders.search_words')").fetchone() or (0,)
         return Found(filled, times, counted, recounting, size[0] / rows)

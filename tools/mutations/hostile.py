@@ -63,7 +63,7 @@ HOSTILE_VALUES = (
     Mutation(
         "unreadable-input-stops-exports",
         4,
-        (Change("core/history/sql/export.sql", "workorders.json_shown(dataclips.body)::json", "dataclips.body"),),
+        (Change("core/history/sql/work_orders.sql", "workorders.json_shown(dataclips.body)::json", "dataclips.body"),),
         (f"{UNREADABLE}::test_an_export_has_a_placeholder_for_an_input_that_cannot_be_read",),
     ),
     Mutation(

@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-STEPS = "integration/core/maintenance/test_steps.py"
+STEPS = "integration/core/maintenance/test_retention_of_steps.py"
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
 
 DELETED_IS_NOT_NEW = (
@@ -57,7 +57,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "words-of-an-erased-input-written-again",
         0,
-        (Change("core/maintenance/retention.py", "if erases_words:", "if False:"),),
+        (Change("core/maintenance/retention.py", "            search_index.lock_words(self._connection)\n", ""),),
         (f"{RETENTION}::test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay",),
     ),
     Mutation(
@@ -101,7 +101,7 @@ DELETED_IS_NOT_NEW = (
         12,
         (
             Change(
-                "core/maintenance/sql/steps.sql",
+                "core/maintenance/sql/retention.sql",
                 " AND expired_at < now() - %(wait)s::interval\nORDER BY",
                 "\nORDER BY",
             ),

@@ -46,7 +46,7 @@ LOGINS = (
     Mutation(
         "session-without-limits-used",
         4,
-        (Change("core/postgres/session_limits.py", "    if has_mark or not missing:\n", "    if True:\n"),),
+        (Change("core/postgres/connection.py", "    if not missing:\n", "    if True:\n"),),
         (f"{LIMITS}::test_without_limits_on_the_role_no_session_is_used_and_the_error_has_what_to_run",),
     ),
 )

@@ -101,9 +101,9 @@ OUTAGES = (
     Mutation(
         "messages-relayed-although-their-sequence-is-behind",
         5,
-        (Change("outbox/relay/relay.py", "            identities.require_ahead(connection)\n", ""),),
+        (Change("outbox/relay/relay.py", "            schema.require_sequences_ahead(connection)\n", ""),),
         (
-            "integration/core/test_identities.py::"
+            "integration/core/test_schema_sequences.py::"
             "test_the_relay_sends_nothing_while_newer_messages_could_get_lower_numbers",
         ),
     ),
@@ -112,7 +112,7 @@ OUTAGES = (
         4,
         (
             Change(
-                "core/postgres/session_limits.py",
+                "core/postgres/connection.py",
                 '    "tcp_keepalives_idle": "30",\n    "tcp_keepalives_interval": "10",\n'
                 '    "tcp_keepalives_count": "3",\n    "tcp_user_timeout": "60000",\n',
                 "",

@@ -150,7 +150,7 @@ PAGES_OF_AIRFLOW = (
         5,
         (
             Change(
-                "core/sql/roles.sql",
+                "core/sql/schema.sql",
                 "workorders.alembic_version, workorders.webhooks FROM",
                 "workorders.alembic_version FROM",
             ),

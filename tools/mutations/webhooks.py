@@ -101,7 +101,7 @@ WEBHOOKS = (
     Mutation(
         "look-ups-in-the-threads-of-others",
         4,
-        (Change("core/kept_value.py", "self._read, limiter=self._limiter)", "self._read)"),),
+        (Change("core/kept_value.py", "self.read, limiter=self._limiter)", "self.read)"),),
         (f"{KEPT}::test_reads_that_hang_occupy_no_thread_that_others_use",),
     ),
 )

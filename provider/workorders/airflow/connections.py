@@ -6,8 +6,7 @@ from airflow.sdk import BaseHook
 from psycopg.conninfo import make_conninfo
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.postgres import login_tokens
-from workorders.core.postgres.certificates import with_texts
+from workorders.core.postgres.credentials import register_tokens, with_texts, with_token
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -32,7 +31,7 @@ def database_url(connection_id: str) -> str:
         ConfigurationError: a certificate cannot be read, or a connection with `iam` has no login.
         psycopg.OperationalError: no token can be had now.
     """
-    return login_tokens.with_token(_conninfo(BaseHook.get_connection(connection_id)))
+    return with_token(_conninfo(BaseHook.get_connection(connection_id)))
 
 
 async def async_database_url(connection_id: str) -> str:
@@ -61,7 +60,7 @@ def _conninfo(connection: "Connection") -> str:
                 f"The Airflow connection {connection.conn_id} has iam and no login; nothing was connected; set its "
                 "login to the user of the database."
             )
-        login_tokens.register(text, lambda: _new_token(connection))
+        register_tokens(text, lambda: _new_token(connection))
     return with_texts(text)
 
 

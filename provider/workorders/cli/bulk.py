@@ -194,7 +194,7 @@ def _run(connection: Connection, job: Job, *, as_json: bool) -> None:
     note(f"{_named(job)} has {job.total:,} work orders; {_resume(job)} continues it if interrupted.")
     job = runner.run_job(connection, job.id, progress=lambda job: show_progress(job.looked_at, job.total))
     show(job, as_json=as_json)
-    if job.filter.names_one and not job.done:
+    if len(job.filter.selected or ()) == 1 and not job.done:
         raise typer.Exit(1)
 
 

@@ -12,8 +12,7 @@ from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, Trig
 from workorders.cli.output import print_json
 from workorders.core import triggers
 from workorders.core.attribution import Attribution
-from workorders.core.creation.manual import ManualRequest
-from workorders.core.creation.manual import create as create_by_hand
+from workorders.core.creation.create_one import create_by_hand
 from workorders.core.definitions.loading import TRIGGERS, read
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import UnknownNameError
@@ -50,7 +49,7 @@ def create(
     with connect_to_write(database) as connection:
         found = _trigger(connection, trigger, folder)
         by = Attribution(actor or account(), reason, account())
-        made = create_by_hand(connection, found, ManualRequest(given, by, key))
+        made = create_by_hand(connection, found, given, by, key=key)
     if as_json:
         print_json({"work_order": made.id, "state": made.state, "created": made.created})
     elif made.created:

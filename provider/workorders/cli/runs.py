@@ -9,9 +9,8 @@ import typer
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, ListingById, argument, option, takes
 from workorders.cli.output import show_one, show_page
-from workorders.core.history import runs, steps
-from workorders.core.history.runs import RunRow
-from workorders.core.history.steps import Step
+from workorders.core.history import runs
+from workorders.core.history.runs import RunRow, Step
 from workorders.core.states import RunState
 from workorders.visible_text import safe
 
@@ -60,7 +59,7 @@ def show(
     """
     with connect(database) as connection:
         run = runs.get_run(connection, id_)
-        finished = steps.list_steps(connection, run.work_order_id, until=run)
+        finished = runs.list_steps(connection, run.work_order_id, until=run)
     show_one(run, as_json=as_json, columns=SHOWN_COLUMNS, steps=finished)
-    if not as_json and (sentence := steps.describe_end(run.state, finished)):
+    if not as_json and (sentence := runs.describe_end(run.state, finished)):
         print(f"\n{safe(sentence)}")

@@ -25,11 +25,11 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
       workorders triggers list --json
     """
     # Not above: `check` and `schema` need no database, and do not wait for its driver.
-    from workorders.core.history.work_orders import RegisteredTrigger, registered_triggers  # noqa: PLC0415
+    from workorders.core.triggers import Trigger, find_all  # noqa: PLC0415
 
     with connect(database) as connection:
-        found = registered_triggers(connection)
-    show_rows(RegisteredTrigger, found, as_json=as_json, columns="name type workflow created_at updated_at")
+        found = find_all(connection)
+    show_rows(Trigger, found, as_json=as_json, columns="name type workflow created_at updated_at")
 
 
 @app.command()

@@ -18,10 +18,9 @@ from workorders.cli.output import note, print_json, print_state_counts, show_one
 from workorders.cli.runs import SHOWN_COLUMNS
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.history import export, search_index, work_orders
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.history.runs import runs_of
-from workorders.core.history.steps import list_steps
+from workorders.core.history.runs import list_steps, runs_of
 from workorders.core.history.work_orders import WorkOrder, WorkOrderSummary
 from workorders.core.ids import time_of
 from workorders.core.states import WorkOrderState
@@ -159,7 +158,7 @@ def export_(
       workorders work-orders export ward.jsonl --text "ward W13" --trigger orders
     """
     with connect(database) as connection:
-        size = _write(file, export.parts(connection, wanted))
+        size = _write(file, work_orders.export_parts(connection, wanted))
     print(f"{file} is complete and has {size:,} bytes.")
 
 

@@ -20,12 +20,6 @@ DATABASE_CONNECTION: Final = "workorders_db"
 TRIGGERS_VARIABLE: Final = "WORKORDERS_TRIGGERS"
 """The folder of the trigger files."""
 
-WORKFLOWS_VARIABLE: Final = "WORKORDERS_WORKFLOWS"
-"""The folder of the workflow files."""
-
-WORKFLOW_MODULES_VARIABLE: Final = "WORKORDERS_WORKFLOW_MODULES"
-"""The modules of the decorated functions, with commas between them."""
-
 SPARK_JARS_VARIABLE: Final = "WORKORDERS_SPARK_JARS"
 """The paths of the jars of Spark's Kafka source, with commas between them."""
 
@@ -40,12 +34,12 @@ def trigger_folder(default: Path) -> Path:
 
 def workflow_folder(default: Path) -> Path:
     """Return the folder of workflow files: the environment's, or else the default."""
-    return Path(os.environ.get(WORKFLOWS_VARIABLE) or default)
+    return Path(os.environ.get("WORKORDERS_WORKFLOWS") or default)
 
 
 def workflow_modules() -> list[str]:
-    """Return the modules whose decorated functions are workflows, as the environment names them."""
-    return [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
+    """Return the modules whose decorated functions are workflows: the environment names them, with commas between."""
+    return [name.strip() for name in os.environ.get("WORKORDERS_WORKFLOW_MODULES", "").split(",") if name.strip()]
 
 
 def find_secret(name: str) -> str | None:

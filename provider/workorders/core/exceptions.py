@@ -12,7 +12,7 @@ class WorkOrdersError(Exception):
     """What the reference of errors explains it under; part of the text, which is all that leaves a process."""
 
     def __str__(self) -> str:
-        """Return the text with the code, unless it repeats a text that has the code of the cause."""
+        # A text that repeats that of its cause has a code already.
         text = super().__str__()
         return f"{text} [{self.error_code}]" if self.error_code and "[WO-" not in text else text
 

@@ -17,11 +17,8 @@ def increasing_ids(milliseconds: int | None = None, *, after: UUID | None = None
 
     All identifiers of one call carry the same millisecond; the low 62 bits start at random and count up (RFC 9562,
     section 6.2, method 2), so that the rows of one batch keep the order of their source. The start leaves the upper
-    half of those bits free, far more than a batch can use.
-
-    Args:
-        milliseconds: the Unix time; now if omitted.
-        after: an id that all of them are greater than, even if its creator's clock is ahead of this one.
+    half of those bits free, far more than a batch can use. All are greater than `after`, even if the clock of its
+    creator is ahead of this one.
     """
     now = time.time_ns() // 1_000_000 if milliseconds is None else milliseconds
     if after is not None:

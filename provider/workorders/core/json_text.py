@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
@@ -50,62 +50,58 @@ def _require_exact(value: Any) -> None:
         path, part = left.pop()
         if len(path) > _MAX_LEVELS:
             raise ValueError(f"the value is nested more than {_MAX_LEVELS} levels deep, or contains itself")
-        fault = _fault(part)
-        if fault is not None:
-            raise type(fault)(f"{_place(path)} {fault}")
-        left += [((*path, key), inner) for key, inner in _inside(part)]
+        try:
+            left += [((*path, key), inner) for key, inner in _inside(part)]
+        except (TypeError, ValueError) as fault:
+            raise type(fault)(f"{_place(path)} {fault}") from None
 
 
-def _inside(part: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(part, dict):
-        yield from ((str(key), inner) for key, inner in part.items())
-    elif isinstance(part, list | tuple):
-        yield from ((str(index), inner) for index, inner in enumerate(part))
-    elif isinstance(part, Enum):
-        yield "value", part.value
-    elif _is_dataclass(part):
-        yield from _fields(part).items()
-
-
-def _fault(part: Any) -> TypeError | ValueError | None:
-    """Return what is wrong with a value, apart from what it contains."""
+def _inside(part: Any) -> Iterable[tuple[str, Any]]:
+    """Return what a value contains; raise what is wrong with it, apart from that."""
     if isinstance(part, str):
-        return _fault_of_text(part)
-    if isinstance(part, float) and not math.isfinite(part):
-        return ValueError(f"is {part}, a number that JSON does not have")
-    if isinstance(part, dict):
-        return _fault_of_keys(part)
-    if part is None or isinstance(part, bool | int | float | list | tuple | Enum) or _is_dataclass(part):
-        return None
-    try:
-        orjson.dumps(part)
-    except TypeError:
-        return TypeError(f"is of the type {type(part).__name__}, which JSON does not have")
-    return None
+        _require_text(part)
+    elif isinstance(part, dict):
+        _require_keys(part)
+        return ((str(key), inner) for key, inner in part.items())
+    elif isinstance(part, list | tuple):
+        return ((str(index), inner) for index, inner in enumerate(part))
+    elif isinstance(part, float) and not math.isfinite(part):
+        raise ValueError(f"is {part}, a number that JSON does not have")
+    elif isinstance(part, Enum):
+        return [("value", part.value)]
+    elif _is_dataclass(part):
+        return _fields(part).items()
+    elif part is not None and not isinstance(part, int | float):
+        try:
+            orjson.dumps(part)
+        except TypeError:
+            raise TypeError(f"is of the type {type(part).__name__}, which JSON does not have") from None
+    return ()
 
 
-def _fault_of_text(text: str) -> ValueError | None:
+def _require_text(text: str) -> None:
     if "\0" in text:
-        return ValueError("has a NUL character, which no text in Postgres has")
+        raise ValueError("has a NUL character, which no text in Postgres has")
     try:
         text.encode()
     except UnicodeEncodeError:
-        return ValueError("has half of a surrogate pair, which is no text")
-    return None
+        raise ValueError("has half of a surrogate pair, which is no text") from None
 
 
-def _fault_of_keys(part: dict[Any, Any]) -> TypeError | ValueError | None:
+def _require_keys(part: dict[Any, Any]) -> None:
     numbers = set()
     for key in part:
         if isinstance(key, str):
-            if (fault := _fault_of_text(key)) is not None:
-                return ValueError(f"has a key that {fault}")
+            try:
+                _require_text(key)
+            except ValueError as fault:
+                raise ValueError(f"has a key that {fault}") from None
         elif isinstance(key, int) and not isinstance(key, bool):
             numbers.add(int.__repr__(key))
         else:
-            return TypeError(f"has the key {key!r}, which is neither a text nor an integer")
-    twice = numbers & part.keys()
-    return ValueError(f"has the key {min(twice)} as a text and as an integer") if twice else None
+            raise TypeError(f"has the key {key!r}, which is neither a text nor an integer")
+    if twice := numbers & part.keys():
+        raise ValueError(f"has the key {min(twice)} as a text and as an integer")
 
 
 def _plain(part: Any) -> Any:

@@ -1,15 +1,17 @@
-"""The database schema of all packages together: upgrade it, and find out its version.
+"""The database schema of all packages together: upgrade it, find out its version, and whether its sequences are ahead.
 
 Every package with tables has a branch of revisions, named like the package. The version of the schema is the newest
 revision of each branch.
+
+Sequences of identity columns are behind their rows after a switch by logical replication, which copies none. New rows
+would then get numbers that exist, or messages of the outbox numbers before those of older ones.
 """
 
 from importlib.metadata import entry_points
-from importlib.resources import as_file, files
+from importlib.resources import files
 from io import StringIO
 from typing import Any, Final
 
-from workorders.core import identities
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
 from workorders.core.postgres.locks import AdvisoryLock
@@ -21,7 +23,7 @@ MIN_POSTGRES: Final = 16
 """Oldest version of PostgreSQL that the tables work with."""
 MIGRATIONS_GROUP: Final = "workorders.migrations"
 """Entry points: each names a branch, and the package that contains its revisions."""
-_ROLES: Final = load_queries("workorders.core", "sql/roles.sql")
+_QUERIES: Final = load_queries("workorders.core", "sql/schema.sql")
 # Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any other
 # statement lasts. In the transaction, because it must win over the URL's settings.
 _LOCKED: Final = (
@@ -49,8 +51,8 @@ def upgrade(database_url: str, *, with_roles: bool = False) -> str:
             connection.execute(statement)
         if text := _missing_sql(connection, with_roles=with_roles):
             connection.execute(text.encode())
-    with connect(database_url, application_name="workorders schema") as connection:
-        identities.advance(connection)
+        connection.commit()
+        advance_sequences(connection)
     return newest()
 
 
@@ -68,15 +70,15 @@ def _missing_sql(connection: Connection, *, with_roles: bool) -> str:
     is_old = _version(found) != newest()
     if not is_old and not with_roles:
         return ""
-    owner = connection.execute(_ROLES["find_owner"]).fetchone()
+    owner = connection.execute(_QUERIES["find_owner"]).fetchone()
     name, acts_as_owner = (OWNER, with_roles) if owner is None else owner
     return "\n".join(
         (
-            *([_ROLES["create_roles"]] if with_roles else [f"CREATE SCHEMA {SCHEMA};"] if owner is None else []),
+            *([_QUERIES["create_roles"]] if with_roles else [f"CREATE SCHEMA {SCHEMA};"] if owner is None else []),
             # So that its owner creates what follows.
             *([f"SET LOCAL ROLE {name};"] if acts_as_owner else []),
             *([_sql_since(found)] if is_old else []),
-            *([_ROLES["grant_rights"]] if with_roles else []),
+            *([_QUERIES["grant_rights"]] if with_roles else []),
         )
     )
 
@@ -88,25 +90,22 @@ def _sql_since(found: set[str]) -> str:
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     branches, text = _branches(), StringIO()
-    with as_file(files("workorders.core.migrations")) as scripts:
-        config = Config(output_buffer=text)
-        config.set_main_option("script_location", str(scripts))
-        config.set_main_option("path_separator", "newline")
-        config.set_main_option("version_locations", "\n".join(str(files(package)) for package in branches.values()))
-        script = ScriptDirectory.from_config(config)
+    folders = [str(files(package)) for package in branches.values()]
+    script = ScriptDirectory(str(files("workorders.core.migrations")), version_locations=folders)
 
-        # Branch by branch, as alembic's own command does for one: the tables of a branch refer to those of the core.
-        def steps(revisions: Any, _: object) -> list[Any]:
-            return [step for branch in branches for step in script._upgrade_revs(f"{branch}@head", revisions)]
+    # Branch by branch, as alembic's own command does for one: the tables of a branch refer to those of the core.
+    def steps(revisions: Any, _: object) -> list[Any]:
+        return [step for branch in branches for step in script._upgrade_revs(f"{branch}@head", revisions)]
 
-        with EnvironmentContext(config, script, fn=steps, as_sql=True, starting_rev=tuple(sorted(found)) or None):
-            script.run_env()
+    starting = tuple(sorted(found)) or None
+    with EnvironmentContext(Config(output_buffer=text), script, fn=steps, as_sql=True, starting_rev=starting):
+        script.run_env()
     return text.getvalue()
 
 
 def find_missing_rights(connection: Connection) -> list[str]:
     """Return what the user of a connection lacks to create and execute work orders, such as `runs: INSERT, UPDATE`."""
-    return [str(right) for (right,) in connection.execute(_ROLES["find_missing_rights"])]
+    return [str(right) for (right,) in connection.execute(_QUERIES["find_missing_rights"])]
 
 
 def current(database_url: str) -> str | None:
@@ -141,7 +140,39 @@ def require_newest(database_url: str) -> None:
                 f"The database's tables are at version {_version(found) or 'none'} and this package needs {newest()}; "
                 f"nothing was changed; run `workorders db migrate`."
             )
-        identities.require_ahead(connection)
+        require_sequences_ahead(connection)
+
+
+def find_sequences_behind(connection: Connection) -> list[tuple[str, str, int, int]]:
+    """Return the sequences that are behind their rows, of those that the user may read.
+
+    For each its table, its name, its last number, and the highest number in a row.
+    """
+    # A separate transaction, so that none is left open.
+    with connection.transaction():
+        numbers = [query for (query,) in connection.execute(_QUERIES["sequence_queries"])]
+        if not numbers:
+            return []
+        query = f"SELECT * FROM ({' UNION ALL '.join(numbers)}) AS found WHERE highest > last"
+        return connection.execute(query.encode()).fetchall()
+
+
+def advance_sequences(connection: Connection) -> None:
+    """Advance the sequences that are behind their rows to the highest number there."""
+    for _, sequence, _, highest in find_sequences_behind(connection):
+        connection.execute("SELECT setval(%s::regclass, %s)", [sequence, highest])
+
+
+def require_sequences_ahead(connection: Connection) -> None:
+    """Raise if a sequence is behind its rows."""
+    if behind := find_sequences_behind(connection):
+        clauses = "; ".join(
+            f"{table}: the sequence is at {last:,}, and a row has {highest:,}" for table, _, last, highest in behind
+        )
+        raise SchemaError(
+            f"New rows would get numbers that exist ({clauses}), as after a switch by logical replication, which "
+            "copies no sequences. Nothing was changed; run `workorders db migrate`, which advances them."
+        )
 
 
 def _branches() -> dict[str, str]:

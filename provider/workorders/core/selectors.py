@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from functools import cached_property
+from functools import cache
 from hashlib import blake2b
 from json import loads as loads_exactly
 from typing import Any, Final
@@ -92,41 +92,38 @@ class Selector:
         return None if value is None else hash64(value)
 
     def __str__(self) -> str:
-        """Return the selector as it is written; a list of them as a JSON array."""
         return self.text
 
-    def __getstate__(self) -> dict[str, str]:
-        """Return what is pickled: the text, without the function made from it."""
-        return {"text": self.text}
-
-    @cached_property
-    def found(self) -> Callable[[Item], Any]:
-        """The function that returns the value of an item as a Python value; None if there is none.
+    def found(self, item: Item) -> Any:
+        """Return the value as a Python value; None if there is none.
 
         A number with a point or an exponent, or beyond 64 bits, is a Decimal, so that no digit is lost.
         """
-        if self.text.startswith("["):
-            return _all_found([Selector(part).found for part in self.parts])
-        source, _, place = self.text.partition(":")
-        if source == "stream":
-            return lambda item: item.stream
-        if source == "header":
-            name = place.lower()
-            return lambda item: _first_header(_read(item.request, (), exactly=False), name)
-        if source == "key":
-            return lambda item: _read(item.request, ("key",))
-        path = _path(place)
-        if source == "request":
-            return lambda item: _read(item.request, path)
-        return lambda item: _read(item.body, path)
+        return _finder(self.text)(item)
 
 
-def _all_found(parts: Sequence[Callable[[Item], Any]]) -> Callable[[Item], Any]:
-    def found(item: Item) -> list[Any] | None:
-        values = [part(item) for part in parts]
-        return None if None in values else values
+@cache
+def _finder(text: str) -> Callable[[Item], Any]:
+    if text.startswith("["):
+        parts = [_finder(part) for part in Selector(text).parts]
 
-    return found
+        def all_found(item: Item) -> list[Any] | None:
+            values = [part(item) for part in parts]
+            return None if None in values else values
+
+        return all_found
+    source, _, place = text.partition(":")
+    if source == "stream":
+        return lambda item: item.stream
+    if source == "header":
+        name = place.lower()
+        return lambda item: _first_header(_read(item.request, (), exactly=False), name)
+    if source == "key":
+        return lambda item: _read(item.request, ("key",))
+    path = _path(place)
+    if source == "request":
+        return lambda item: _read(item.request, path)
+    return lambda item: _read(item.body, path)
 
 
 _UNREADABLE: Final = (ValueError, RecursionError, ArithmeticError)

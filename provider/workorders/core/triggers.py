@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
 
 from workorders.core.exceptions import ConfigurationError, UnknownNameError
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 
 if TYPE_CHECKING:  # what creates work orders needs no model
@@ -31,6 +32,8 @@ class Trigger:
     """As it is stored, with the rules of the trigger."""
     workflow_definition: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     """As it is stored, with the rules of the workflow."""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
 
 def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:
@@ -73,10 +76,15 @@ def find(connection: Connection, name: str) -> Trigger:
     Raises:
         UnknownNameError: there is none.
     """
-    row = connection.execute(_QUERIES["find_trigger"], {"name": name}).fetchone()
-    if row is None:
+    trigger = find_row(connection, Trigger, _QUERIES["find_trigger"], {"name": name})
+    if trigger is None:
         raise UnknownNameError(f"No trigger {name} has created work orders here yet; see `workorders triggers list`.")
-    return Trigger(*row)
+    return trigger
+
+
+def find_all(connection: Connection) -> list[Trigger]:
+    """Return every trigger that has planned something here, by name."""
+    return list_rows(connection, Trigger, _QUERIES["find_triggers"])
 
 
 def stream_id(connection: Connection, trigger: Trigger, name: str) -> int:

@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -80,52 +81,40 @@ def lost(worker_id: UUID) -> OwnershipLostError:
     )
 
 
+@dataclass(eq=False)
 class Heartbeat:
     """Sends a worker's heartbeats from a separate thread and connection while it is entered.
 
     It calls `on_loss` from a thread when the worker may own nothing any more; that must not wait for the database.
     """
 
-    def __init__(
-        self,
-        database_url: str,
-        worker_id: UUID,
-        *,
-        seconds: float = HEARTBEAT_SECONDS,
-        grace_seconds: float = GRACE_SECONDS,
-        on_loss: Callable[[], None],
-        log: Callable[[str], None],
-    ) -> None:
-        self._url = database_url
-        self._worker_id = worker_id
-        self._seconds = seconds
-        self._grace_seconds = grace_seconds
-        self._max_silence = _SILENT_SHARE * grace_seconds
-        self._on_loss = on_loss
-        self._log = log
+    database_url: str
+    worker_id: UUID
+    _: KW_ONLY
+    on_loss: Callable[[], None]
+    log: Callable[[str], None]
+    seconds: float = HEARTBEAT_SECONDS
+    grace_seconds: float = GRACE_SECONDS
+
+    def __post_init__(self) -> None:
         self._end = threading.Event()
         self._last = _now()
         # The second thread only reads the clock: a heartbeat may wait for the database, the network, or the log.
         self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for target, name in (
-                (self._beat_until_end, "workorders heartbeat"),
-                (self._watch_until_end, "workorders ownership"),
-            )
+            threading.Thread(target=self._beat_until_end, name="workorders heartbeat", daemon=True),
+            threading.Thread(target=self._watch_until_end, name="workorders ownership", daemon=True),
         ]
 
     def __enter__(self) -> "Heartbeat":
-        """Start the threads."""
         self._last = _now()
         for thread in self._threads:
             thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the threads."""
         self._end.set()
         for thread in self._threads:
-            thread.join(self._seconds)
+            thread.join(self.seconds)
 
     @property
     def is_lost(self) -> bool:
@@ -134,32 +123,35 @@ class Heartbeat:
 
     @property
     def _seconds_left(self) -> float:
-        return self._max_silence - (_now() - self._last)
+        return _SILENT_SHARE * self.grace_seconds - (_now() - self._last)
 
     def _watch_until_end(self) -> None:
         # In short waits: after a suspension, the rest of a long one would begin.
         while not self._end.wait(min(max(self._seconds_left, 0.0), _LOOK_SECONDS)):
             if self.is_lost:
-                self._on_loss()
+                self.on_loss()
                 return
 
     def _beat_until_end(self) -> None:
         connection: Connection | None = None
-        while not self._end.wait(self._seconds):
+        while not self._end.wait(self.seconds):
             try:
                 if connection is None or connection.closed:
                     connection = connect(
-                        self._url, autocommit=True, application_name="workorders heartbeat", may_wait=self._may_wait
+                        self.database_url,
+                        autocommit=True,
+                        application_name="workorders heartbeat",
+                        may_wait=self._may_wait,
                     )
                 begun = _now()
-                record_heartbeat(connection, self._worker_id, self._grace_seconds)
+                record_heartbeat(connection, self.worker_id, self.grace_seconds)
                 self._last = begun
             except OwnershipLostError:
                 self._last = -math.inf
-                self._on_loss()
+                self.on_loss()
                 break
             except psycopg.Error as error:
-                self._log(f"The heartbeat of this worker failed and is retried: {one_line(error)}")
+                self.log(f"The heartbeat of this worker failed and is retried: {one_line(error)}")
                 if connection is not None:
                     connection.close()
                 connection = None

@@ -12,7 +12,7 @@ from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures
 from workorders.core import triggers
 from workorders.core.attribution import Attribution
-from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
+from workorders.core.creation.create_one import NotAnInputError, create_by_hand
 from workorders.core.postgres.connection import connect
 from workorders.manual.definition import ManualTriggerDefinition
 
@@ -78,12 +78,10 @@ class CreateByHandOperator(BaseOperator):
         params, run = context["params"], context["dag_run"]
         # Where Airflow runs without users, it names none.
         user = run.triggering_user_name or "unknown user"
-        wanted = ManualRequest(
-            body=json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass"),
-            by=Attribution(params["actor"] or user, params["reason"], user),
-            # Without a key, the Dag run is the event: a task that is cleared creates nothing twice.
-            key=params["key"] or f"{run.dag_id}/{run.run_id}",
-        )
+        by = Attribution(params["actor"] or user, params["reason"], user)
+        body = json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass")
+        # Without a key, the Dag run is the event: a task that is cleared creates nothing twice.
+        key = params["key"] or f"{run.dag_id}/{run.run_id}"
         where = f"Trigger {self.definition.name}"
         with (
             explain_failures(self, context, where, "No work order was created.", passthrough=(NotAnInputError,)),
@@ -92,7 +90,7 @@ class CreateByHandOperator(BaseOperator):
             ) as database,
         ):
             trigger = triggers.register_definition(database, self.definition)
-            made = create(database, trigger, wanted)
+            made = create_by_hand(database, trigger, body, by, key=key)
         self.log.info(
             "%s: work order %s (%s) %s.",
             self.definition.name,

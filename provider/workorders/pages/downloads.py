@@ -11,6 +11,7 @@ from threading import BoundedSemaphore
 from typing import Final
 
 import anyio
+import orjson
 import psycopg
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -19,7 +20,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.history import export
+from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.pages.site import Site
 
@@ -56,7 +57,7 @@ def _parts(site: Site, wanted: Filter) -> Generator[bytes]:
         # Unlike the connections of pages, this one limits no statement to seconds.
         with site.writing() as connection:
             connection.read_only = True
-            with closing(export.parts(connection, wanted)) as parts:
+            with closing(work_orders.export_parts(connection, wanted)) as parts:
                 for part in parts:
                     yield part
                     has_begun = True
@@ -64,7 +65,8 @@ def _parts(site: Site, wanted: Filter) -> Generator[bytes]:
         if not has_begun:
             raise
         _LOG.error("An export was cut off: %s", one_line(error))
-        yield export.cut_off(f"This file was cut off: {one_line(error)}")
+        error_line = {"error": f"This file was cut off: {one_line(error)}"}  # no reader takes it for a work order
+        yield orjson.dumps(error_line, option=orjson.OPT_APPEND_NEWLINE)
     finally:
         _FREE.release()
 

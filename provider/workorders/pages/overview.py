@@ -9,14 +9,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from workorders import dag_ids
+from workorders.core import triggers
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
-from workorders.core.history import search_index, state_counts, work_orders, workload
-from workorders.core.history.work_orders import RegisteredTrigger
+from workorders.core.history import search_index, work_orders, workload
 from workorders.core.history.workload import Workload
 from workorders.core.ids import time_of
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
 from workorders.monitoring import snapshot
@@ -73,7 +74,7 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
     asked_kafka = "hx-request" in request.headers
     shows_outbox = viewer.may(Right.READ, dag_ids.OUTBOX)
     with site.reading() as connection:
-        known = [trigger for trigger in work_orders.registered_triggers(connection) if _may_read(viewer, trigger)]
+        known = [trigger for trigger in triggers.find_all(connection) if _may_read(viewer, trigger)]
         others = [trigger for trigger in known if trigger.type != TRIGGER_TYPE]
         names = {trigger.name for trigger in known} - {trigger.name for trigger in others}
         every = workload.list_workloads(connection, now)
@@ -104,7 +105,7 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
         newest_listed = search_index.indexed_up_to(connection)
         newest = work_orders.newest_by_trigger(connection, [trigger.name for trigger in others])
         ended = workload.ended_per_minute(connection, now)
-        counts = state_counts.latest_counts(connection) if reads_all else None
+        counts = work_orders.latest_counts(connection) if reads_all else None
     return render(
         request,
         "overview.html",
@@ -138,7 +139,7 @@ def facts_of(kafka: Sequence[KafkaLine], **others: Any) -> Facts:
     return Facts(triggers=[line.status for line in kafka], paused=paused, **others)
 
 
-def _may_read(viewer: Viewer, trigger: RegisteredTrigger) -> bool:
+def _may_read(viewer: Viewer, trigger: Trigger) -> bool:
     is_kafka = trigger.type == TRIGGER_TYPE
     return viewer.may(Right.READ, dag_ids.ingest(trigger.name) if is_kafka else dag_ids.of_workflow(trigger.workflow))
 

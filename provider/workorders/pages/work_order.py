@@ -10,7 +10,7 @@ from workorders import dag_ids
 from workorders.core import workflows
 from workorders.core.admission import duplicates, gaps
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.history import runs, steps, work_orders
+from workorders.core.history import runs, work_orders
 from workorders.core.history.runs import RunRow, runs_of
 from workorders.core.history.work_orders import WorkOrder
 from workorders.core.items import Item
@@ -56,7 +56,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         repeats = duplicates.summary(connection, found.id)
         gap = gaps.find_before(connection, found.id) if found.state == "parked" else None
         sent = admin.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
-        finished = steps.list_steps(connection, found.id, max_characters=_RESULT_CHARACTERS)
+        finished = runs.list_steps(connection, found.id, max_characters=_RESULT_CHARACTERS)
         reads_batch = found.trigger is not None and viewer.may(Right.READ, dag_ids.ingest(found.trigger))
         batch = origin.find_batch(connection, found) if reads_batch else None
         definition = workflows.find(connection, found.workflow).definition if found.workflow else None
@@ -106,7 +106,7 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
     with site.reading() as connection:
         run = runs.get_run(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
         definition = workflows.find(connection, run.workflow).definition
-        finished = steps.list_steps(connection, run.work_order_id, until=run, max_characters=_RESULT_CHARACTERS)
+        finished = runs.list_steps(connection, run.work_order_id, until=run, max_characters=_RESULT_CHARACTERS)
     dag_id = dag_ids.of_workflow(run.workflow)
     viewer.require(Right.READ, dag_id)
     reads_texts = may_read_texts(viewer, [dag_id])
@@ -125,7 +125,7 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
         lines=lines[-_LOG_LINES:],
         has_earlier_lines=run.has_earlier_log or len(lines) > _LOG_LINES,
         output=run.output if reads_output else None,
-        end=steps.describe_end(run.state, finished),
+        end=runs.describe_end(run.state, finished),
         steps=finished,
         seconds=60 if run.finished_at else 5,
     )

@@ -39,7 +39,7 @@ def list_page(
         readable = [name for name in workflows if viewer.may(Right.READ, dag_ids.of_workflow(name))]
         wanted, is_choice_needed = _within(connection, viewer, wanted, workflows)
         found = {"rows": None} if is_choice_needed else _find(connection, viewer, wanted, before)
-        known = [found.name for found in work_orders.registered_triggers(connection) if found.workflow in readable]
+        known = [found.name for found in triggers.find_all(connection) if found.workflow in readable]
     return render(
         request,
         "work_orders.html",
@@ -61,7 +61,7 @@ def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | 
     until = search_index.indexed_up_to(connection) if wanted.filter.text else None
     names = {row.workflow or "" for row in rows}
     readable = {name for name in names if may_read_texts(viewer, [dag_ids.of_workflow(name)])}
-    last = runs.list_last_attempts(connection, [row.id for row in rows])
+    last = runs.list_last_runs(connection, [row.id for row in rows])
     attempts = {
         row.id: [hide(attempt, "error", unless=(row.workflow or "") in readable) for attempt in last.get(row.id, ())]
         for row in rows

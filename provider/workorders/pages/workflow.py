@@ -10,7 +10,7 @@ from workorders import dag_ids
 from workorders.core import workflows
 from workorders.core.admission import gaps, limits
 from workorders.core.admission.limits import LimitUsage
-from workorders.core.history import run_summary, workload
+from workorders.core.history import workload
 from workorders.monitoring.problems import find_idle
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.rendering import render
@@ -33,7 +33,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         found = workflows.find(connection, name)
         (work,) = workload.list_workloads(connection, now, workflow=name)
         is_stuck = bool(find_idle(connection, [work], now))
-        summary = run_summary.summarize_runs(connection, name)
+        summary = workload.summarize_runs(connection, name)
         usage = limits.list_usage(connection, name)
         if work.concurrency:
             usage.insert(0, LimitUsage("runs at the same time", work.concurrency, work.running, on_reached=""))
@@ -57,5 +57,5 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         paused=paused,
         may_act=viewer.may(Right.ACT, dag_id),
         max_counted=workload.MAX_COUNTED,
-        newest=run_summary.NEWEST,
+        newest=workload.NEWEST_RUNS,
     )

@@ -9,7 +9,7 @@ from workorders.core.admission.limits import LimitSettings
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError, UnknownNameError
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.triggers import Trigger, find, register, register_definition, stream_id
+from workorders.core.triggers import Trigger, find, find_all, register, register_definition, stream_id
 from workorders.manual.definition import ManualTriggerDefinition
 
 pytestmark = pytest.mark.integration
@@ -25,6 +25,7 @@ def test_a_registered_trigger_is_found_by_its_name(connection: Connection, name:
     trigger = register(connection, name=name, type_="kafka", workflow="admit", definition={"topics": ["orders"]})
     assert find(connection, name) == trigger
     assert (trigger.name, trigger.type, trigger.workflow) == (name, "kafka", "admit")
+    assert [found for found in find_all(connection) if found.name == name] == [trigger]
 
 
 def test_registering_again_changes_the_definition_and_the_workflow_but_not_the_row(

@@ -15,7 +15,6 @@ from support.work_orders import accepted_range
 from workorders.core import schema, triggers
 from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
-from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect
@@ -172,7 +171,7 @@ def test_the_writer_may_delete_what_retention_and_the_relay_delete(writer: Conne
 
 def test_the_reader_may_look_and_change_nothing(stack: LocalStack, granted: None) -> None:
     with connect(url_of(stack, "workorders_reader"), autocommit=True) as reader:
-        assert isinstance(work_orders.registered_triggers(reader), list)
+        assert isinstance(triggers.find_all(reader), list)
         assert isinstance(positions.status(reader), list)
         assert isinstance(list_decisions(reader), list)
         assert admin.shards(reader)

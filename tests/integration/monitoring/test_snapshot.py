@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.executing import Executing
 from support.ingesting import attempt, attempts, look, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range, rejected
-from workorders.core.history import state_counts
+from workorders.core.history import work_orders
 from workorders.core.maintenance.retention import delete_expired
 from workorders.core.metrics import Reading
 from workorders.core.postgres.connection import Connection, connect
@@ -185,7 +185,7 @@ def test_runs_have_states_durations_and_waits(stack: LocalStack, connection: Con
     assert states == {"success": 2, "failed": 1}, work.states()
     for metric in ("workorders.run.duration", "workorders.run.wait"):
         assert read(metric, workflow=name, percentile="100") == pytest.approx(0, abs=60)
-    state_counts.refresh_counts(connection, even_if_recent=True)
+    work_orders.refresh_counts(connection, even_if_recent=True)
     assert read("workorders.work_orders", workflow=name, state="failed") == 1
     assert read("workorders.work_orders.count_age") == pytest.approx(0, abs=60)
 

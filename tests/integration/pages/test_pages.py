@@ -37,7 +37,7 @@ from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.trigger import Sequence
-from workorders.core.history import export, search_index, work_orders
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.runs import runs_of
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
@@ -847,7 +847,7 @@ def test_an_export_that_is_cut_off_ends_with_a_line_that_says_so(
 ) -> None:
     Executing(stack.database_url, name).create([{"number": number} for number in range(5)])
     form = export_form(client, f"workflow={name}")
-    monkeypatch.setattr(export, "STEP", 2)
+    monkeypatch.setattr(work_orders, "EXPORT_STEP", 2)
     find_matching = work_orders.find_matching
 
     def fail_at_the_second(*given: Any, after: Any, **named: Any) -> Any:

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from workorders.airflow.connections import async_database_url, database_url
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.postgres import login_tokens
+from workorders.core.postgres import credentials
 from workorders.core.postgres.connection import is_outage
 
 NASTY = "p@ss w:o/r?d%20'\\#&=ü"
@@ -94,25 +94,25 @@ class TestTokens:
             "get_iam_token",
             lambda _, connection: (connection.login, f"token {next(numbers)}", connection.port),
         )
-        monkeypatch.setattr(login_tokens, "_tokens", {})
+        monkeypatch.setattr(credentials, "_tokens", {})
 
     def test_each_call_and_each_connection_has_a_new_token_and_the_password_is_not_used(self, store: Store) -> None:
         store(host="db.example", login="clerk", password="old", schema="orders", extra={"iam": True})
         urls = [database_url("a_database") for _ in range(2)]
         assert [conninfo_to_dict(url)["password"] for url in urls] == ["token 1", "token 2"]
-        assert conninfo_to_dict(login_tokens.with_token(urls[0]))["password"] == "token 3"
+        assert conninfo_to_dict(credentials.with_token(urls[0]))["password"] == "token 3"
 
     def test_the_triggerers_url_is_the_same_for_all_tasks(self, store: Store) -> None:
         store(host="db.example", login="clerk", password="old", extra={"iam": True})
         urls = [asyncio.run(async_database_url("a_database")) for _ in range(2)]
         assert [conninfo_to_dict(url) for url in urls] == [{"host": "db.example", "user": "clerk"}] * 2
-        assert str(conninfo_to_dict(login_tokens.with_token(urls[0]))["password"]).startswith("token ")
+        assert str(conninfo_to_dict(credentials.with_token(urls[0]))["password"]).startswith("token ")
 
     def test_a_login_of_another_connection_keeps_its_password(self, store: Store) -> None:
         store(host="db.example", login="clerk", extra={"iam": True})
         database_url("a_database")
         other = "host=db.example user=reader password=own"
-        assert login_tokens.with_token(other) == other
+        assert credentials.with_token(other) == other
 
     def test_a_connection_without_a_login_is_refused(self, store: Store) -> None:
         store(host="db.example", extra={"iam": True})

@@ -71,7 +71,7 @@ OUTSIDE_OF_KAFKA = {
     # What is wrong, in the words of the statuses.
     "monitoring/problems.py": re.compile("topic|offsets"),
     # The rights to the tables of all packages, in one place.
-    "core/sql/roles.sql": re.compile("kafka_ledger|kafka_decisions"),
+    "core/sql/schema.sql": re.compile("kafka_ledger|kafka_decisions"),
     # A time zone.
     "cron/definition.py": re.compile("a time with its UTC offset"),
 }

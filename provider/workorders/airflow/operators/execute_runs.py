@@ -13,7 +13,7 @@ from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.task_errors import explain_failures
-from workorders.core import identities, workflows
+from workorders.core import schema, workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import connect, within_answer_seconds
@@ -69,7 +69,7 @@ class ExecuteRunsOperator(BaseOperator):
         with explain_failures(self, context, f"Workflow {self.definition.name}", undone, ExecutionError):
             url = database_url(self.database_connection)
             with connect(url, application_name="workorders execute", may_wait=within_answer_seconds) as connection:
-                identities.require_ahead(connection)
+                schema.require_sequences_ahead(connection)
                 workflow = workflows.register(connection, self.definition)
                 connection.commit()
                 recovered = lifecycle.recover_lost(connection, workflow)

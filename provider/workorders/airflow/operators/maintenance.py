@@ -16,8 +16,8 @@ from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.bulk import runner
 from workorders.core.environment import DATABASE_CONNECTION
-from workorders.core.history import search_index, state_counts
-from workorders.core.maintenance import retention, steps
+from workorders.core.history import search_index, work_orders
+from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
@@ -71,14 +71,14 @@ def delete_expired_steps(connection: Connection, log: Any, _: "Context") -> dict
         AirflowFailException: a database of a workflow failed; the others were done.
     """
     with connection.transaction():
-        databases = steps.list_databases(connection)
+        databases = retention.list_step_databases(connection)
     deleted, failures = 0, list[str]()
     for name in databases:
         try:
             with connect(
                 database_url(name), application_name="workorders delete_expired_steps", may_wait=within_answer_seconds
             ) as database:
-                deleted += steps.delete_steps(connection, name, database)
+                deleted += retention.delete_steps(connection, name, database)
         except EXPECTED_FAILURES as error:
             if connection.closed:
                 raise
@@ -100,7 +100,7 @@ def refresh_search_index(connection: Connection, log: Any, _: "Context") -> dict
         filled += added
     while time.monotonic() < end and (looked := search_index.index_late(connection)):
         looked_again += looked
-    counted = state_counts.refresh_counts(connection)
+    counted = work_orders.refresh_counts(connection)
     log.info("%s work orders were added to the index, and %s were indexed again.", f"{filled:,}", f"{looked_again:,}")
     return {"filled": filled, "looked_again": looked_again, "counted": counted}
 

@@ -5,8 +5,8 @@ and the job's progress. So after a crash a job continues at the next step, and d
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -17,14 +17,12 @@ from psycopg.types.json import Jsonb
 from workorders.core.attribution import Attribution
 from workorders.core.exceptions import ConfigurationError, UnknownNameError, WorkOrdersError
 from workorders.core.history import work_orders
-from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection, fetch_row, transaction_time
+from workorders.core.history.filters import Filter, until_now
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
-IN_USE: Final = "deleted or in use"
-"""The reason for skipping a locked work order: another process claims, finishes or deletes it at this moment."""
 HEARTBEAT_TIMEOUT: Final = timedelta(minutes=2)
 """A worker reports after each step; after this long without a report another process may take the job over."""
 
@@ -71,14 +69,6 @@ class Job:
         return f"Bulk operation {self.id} ({self.kind}) is {self.state}: {self.done:,} of {self.total:,} done{skipped}."
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What a step did."""
-
-    done: int = 0
-    skipped: Mapping[str, int] = field(default_factory=dict)
-
-
 def create_job(
     connection: Connection, kind: str, wanted: Filter, by: Attribution, *, options: Mapping[str, Any] | None = None
 ) -> Job:
@@ -93,8 +83,7 @@ def create_job(
             f"A {kind} of all work orders was requested, with no filter at all; nothing was changed; give a filter, or "
             f"select all by a since of 1970-01-01."
         )
-    now = transaction_time(connection)
-    wanted = replace(wanted, until=min(now, wanted.until or now))
+    wanted = until_now(connection, wanted)
     row = fetch_row(
         connection,
         _QUERIES["insert_job"],
@@ -168,23 +157,11 @@ def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
     return job if is_owned else None
 
 
-def lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[int, str, bool]]:
-    """Lock these work orders; skip the ones that another transaction has locked.
-
-    Returns:
-        By id: the workflow's id, the state, and whether the input still exists.
-    """
-    rows = connection.execute(_QUERIES["lock_work_orders"], {"ids": list(ids)})
-    return {id_: (workflow_id, state, has_input) for id_, workflow_id, state, has_input in rows}
-
-
-def record_progress(connection: Connection, job: Job, outcome: StepResult, last_id: UUID | None) -> None:
+def record_progress(connection: Connection, job: Job, done: int, skipped: Counter[str], last_id: UUID) -> None:
     """Add the result of a step to those of the job, in the step's transaction, which has locked the job."""
-    skipped = Counter(job.skipped) + Counter(outcome.skipped)
-    connection.execute(
-        _QUERIES["record_progress"],
-        {"id": job.id, "done": job.done + outcome.done, "skipped": Jsonb(skipped), "last_id": last_id},
-    )
+    all_skipped = Jsonb(Counter(job.skipped) + skipped)
+    progress = {"id": job.id, "done": job.done + done, "skipped": all_skipped, "last_id": last_id}
+    connection.execute(_QUERIES["record_progress"], progress)
 
 
 def leave_job(connection: Connection, job_id: int, worker: UUID, state: str, error: str | None = None) -> None:

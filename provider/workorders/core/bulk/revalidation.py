@@ -20,7 +20,6 @@ from workorders.core.items import MAX_BODY_BYTES, Item, Rejection
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector
-from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/revalidation.sql")
 
@@ -42,6 +41,7 @@ class _Rejected:
     trigger: str
     type: str
     definition: Mapping[str, Any]
+    ordering_key: str | None
     stream: str | None
     stream_id: int | None
     position: int | None
@@ -54,57 +54,40 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID]) -> list[UUI
     events, so that a sequence may park one; but limits only count them. The others keep their raw value and get their
     present reason. A duplicate stays one.
     """
-    accepted: dict[str, _Accepted] = {}
+    pipelines: dict[str, AdmissionPipeline | None] = {}
     with connection.cursor("rejected", row_factory=class_row(_Rejected)) as cursor:
         cursor.itersize = 1  # one raw value in memory at a time, because each may be as large as Postgres stores
         for row in cursor.execute(_QUERIES["rejected"], {"ids": list(ids)}):
             item = None if row.code == DUPLICATE else _accept(connection, row)
             if item is None:
                 continue
-            if row.trigger not in accepted:
-                accepted[row.trigger] = _Accepted(connection, triggers.find(connection, row.trigger))
-            accepted[row.trigger].note(row, item)
-    for found in accepted.values():
-        found.accept()
+            if row.trigger not in pipelines:
+                trigger = triggers.find(connection, row.trigger)
+                pipelines[row.trigger] = AdmissionPipeline.of(connection, trigger, by_person=True)
+            if (pipeline := pipelines[row.trigger]) is not None:
+                chunk = Chunk([row.id.bytes], [item])
+                for _ in pipeline.observe(chunk, {row.stream: row.stream_id}):
+                    pass
+                pipeline.add(chunk)
+    for pipeline in pipelines.values():
+        if pipeline is not None:
+            pipeline.decide()
     search_index.write_index_of_locked(connection, ids)
     return [row[0] for row in connection.execute(_QUERIES["pending"], {"ids": list(ids)})]
 
 
-class _Accepted:
-    """The accepted work orders of one trigger, without their inputs."""
-
-    def __init__(self, connection: Connection, trigger: Trigger) -> None:
-        self._connection = connection
-        self._pipeline = AdmissionPipeline.of(connection, trigger, by_person=True)
-        self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
-        self._ids: list[UUID] = []
-        self._ordering_keys: list[int | None] = []
-
-    def note(self, row: _Rejected, item: Item) -> None:
-        self._ids.append(row.id)
-        self._ordering_keys.append(self._ordering_key.ordering_key(item) if self._ordering_key else None)
-        if self._pipeline is not None:
-            chunk = Chunk([row.id.bytes], [item])
-            for _ in self._pipeline.observe(chunk, {row.stream: row.stream_id}):
-                pass
-            self._pipeline.add(chunk)
-
-    def accept(self) -> None:
-        self._connection.execute(_QUERIES["accept"], {"ids": self._ids, "ordering_keys": self._ordering_keys})
-        if self._pipeline is not None:
-            self._pipeline.decide()
-
-
 def _accept(connection: Connection, row: _Rejected) -> Item | None:
-    """Store the input if the event has one now, and return the item; otherwise update the reason."""
+    """Store the input if the event has one now, without its rejection, and return the item; or update the reason."""
     item = revalidator_of(row.type)(row.definition, row.raw, row.request.encode())
     reason = item.rejection or Rejection(row.code, row.detail)
     if item.body is not None:
+        item = item._replace(stream=row.stream, position=row.position)
+        key = Selector.parse(row.ordering_key).ordering_key(item) if row.ordering_key else None
+        texts = {"body": item.body.decode(), "request": item.request.decode()}
         try:
             with connection.transaction():
-                given = {"id": row.id, "body": item.body.decode(), "request": item.request.decode()}
-                connection.execute(_QUERIES["replace_by_dataclip"], given)
-            return item._replace(stream=row.stream, position=row.position)
+                connection.execute(_QUERIES["accept"], {"id": row.id, "ordering_key": key, **texts})
+            return item
         except VALUE_ERRORS as error:
             reason = rejection_of(error)
     connection.execute(_QUERIES["update_rejection"], {"id": row.id, "code": reason.code, "detail": reason.detail})

@@ -1,20 +1,34 @@
-"""Creates one work order and returns it: a caller or a person waits for the answer."""
+"""Creates one work order of any trigger, and returns it: a caller or a person waits for the answer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
 from uuid import UUID
+
+import orjson
 
 from workorders.core.admission import duplicates, idempotency
 from workorders.core.admission.duplicates import RepeatOf
 from workorders.core.admission.idempotency import CallerKey, IdempotencyRule, IdempotencySettings
+from workorders.core.attribution import Attribution
+from workorders.core.creation.json_validation import validate_body
 from workorders.core.creation.work_orders import create_for
+from workorders.core.exceptions import WorkOrdersError
 from workorders.core.ids import increasing_ids
-from workorders.core.items import Item
-from workorders.core.postgres.connection import Connection
+from workorders.core.items import MAX_BODY_BYTES, Item
+from workorders.core.postgres.connection import Connection, find_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 
 _QUERIES = load_queries("workorders.core.creation", "sql/create_one.sql")
+
+_PERSON: Final = "person"
+"""The scope of the keys that people give."""
+
+
+class NotAnInputError(WorkOrdersError, ValueError):
+    """The given body cannot be the input of a work order; nothing was created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +39,7 @@ class CreateResult:
     """The work order; None if the event had one that is deleted."""
     state: str
     """State of the work order; `deleted` if it is deleted."""
-    created: bool
+    created: bool = False
     """Whether it was created now. Otherwise the event had one, by its source key or an idempotency key."""
     reason: str | None = None
     """Code of the rejection, such as `duplicate` or `run-limit`; None if it is not rejected."""
@@ -72,10 +86,7 @@ def create_one(
         stream = stream_id(connection, trigger, item.stream or "")
         return _find(connection, stream_id=stream, position=item.position)
     if counts.ignored:  # another transaction has acquired the key since
-        holder = _find_holder(connection, trigger, keys, item)
-        if holder is None:  # cannot be: its row is locked
-            raise LookupError(f"the holder of an idempotency key of trigger {trigger.name}")
-        return _find(connection, holder)
+        return _find(connection, _find_holder(connection, trigger, keys, item))
     return replace(_find(connection, UUID(bytes=id_)), created=True)
 
 
@@ -95,8 +106,22 @@ def _find(
     connection: Connection, id_: UUID | None = None, *, stream_id: int | None = None, position: int | None = None
 ) -> CreateResult:
     arguments = {"id": id_, "stream_id": stream_id, "position": position}
-    row = connection.execute(_QUERIES["what_became"], arguments).fetchone()
-    if row is None:
-        return CreateResult(None, "deleted", created=False)
-    id_, state, reason, detail, original = row
-    return CreateResult(id_, state, False, reason, detail, original)
+    return find_row(connection, CreateResult, _QUERIES["what_became"], arguments) or CreateResult(None, "deleted")
+
+
+def create_by_hand(
+    connection: Connection, trigger: Trigger, body: bytes, by: Attribution, *, key: str | None = None
+) -> CreateResult:
+    """Create the work order that a person requests, in its own transaction, or find the one of the key.
+
+    Without a key, each request is an event.
+    """
+    if (rejection := validate_body(body, MAX_BODY_BYTES)) is not None:
+        raise NotAnInputError(
+            f"Trigger {trigger.name}: the input must be a JSON object, and {rejection.detail}; nothing was created."
+        )
+    facts = {**asdict(by), "created_at": datetime.now(UTC), "key": key}
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    item = Item(None, None, orjson.dumps(known, option=orjson.OPT_UTC_Z), body)
+    with connection.transaction():
+        return create_one(connection, trigger, item, key=key, key_scope=_PERSON)

@@ -22,7 +22,6 @@ from typing import Final
 
 import orjson
 
-from workorders.core.creation.foreign_bytes import recognize
 from workorders.core.items import Rejection
 from workorders.core.json_bytes import NUL_ESCAPE
 
@@ -62,6 +61,40 @@ _KINDS: Final = {
     type(None): "the word null",
 }
 
+# Only a value that cannot be read is compared with these, so a wrong guess costs no message.
+_FOREIGN: Final = (
+    (
+        rb"\0{5}",
+        "in a frame of Apicurio Registry with an id of eight bytes: set apicurio.registry.id-handler in the sender to "
+        "a handler of four bytes, and format and registry_connection in the trigger",
+    ),
+    (
+        rb"\0.{4}",
+        "in a frame of a schema registry (a zero byte and an id): set format (avro, protobuf, or json_schema) and "
+        "registry_connection in the trigger",
+    ),
+    (
+        rb"\x01.{16}",
+        "in a frame of a schema registry with an id of 16 bytes: the sender must use an id of four bytes",
+    ),
+    (
+        rb"\xc3\x01.{8}",
+        "one Avro object without a schema registry: the sender must use a registry's serializer, or JSON",
+    ),
+    (rb"Obj\x01", "an Avro object container file: the sender must use a registry's serializer, or JSON"),
+    (rb"\xac\xed\0\x05", "a serialized Java object: set a JSON serializer in the sender"),
+    (rb"\x80[\x02-\x05]", "a Python pickle: set a JSON serializer in the sender"),
+    (rb"\x1f\x8b", "compressed by gzip: set compression.type in the sender instead"),
+    (rb"\x28\xb5\x2f\xfd", "compressed by zstd: set compression.type in the sender instead"),
+    (rb"\x04\x22\x4d\x18", "compressed by lz4: set compression.type in the sender instead"),
+    (rb"\x82SNAPPY|\xff\x06\0\0sNaPpY", "compressed by Snappy: set compression.type in the sender instead"),
+    (rb"\xff\xfe.\0|\xfe\xff\0.|[{\[]\0|\0[{\[]", "in UTF-16: the sender must encode JSON in UTF-8"),
+    (rb"(?:\xef\xbb\xbf)?\s*+<[?!a-zA-Z]", "XML or HTML: set a JSON serializer in the sender"),
+    (rb"\{\s*'", "a Python dict as text: the sender must use json.dumps, not str"),
+    (rb"[\w.%+\-\[\]]++=[^\s{}\"=][^\s{}\"]*\Z", "an HTML form: set the content type application/json in the sender"),
+)
+_ANY_FOREIGN: Final = re.compile(b"|".join(b"(%b)" % pattern for pattern, _ in _FOREIGN), re.DOTALL)
+
 
 def kind_of(parsed: object) -> str:
     """Return in words what kind of JSON a value is."""
@@ -69,12 +102,10 @@ def kind_of(parsed: object) -> str:
 
 
 def validate_body(value: bytes, max_bytes: int, *, odd: bool = True) -> Rejection | None:
-    """Return why a value cannot be a body, or None when it can.
+    """Return why the raw bytes of a message cannot be a body, or None when they can.
 
-    Args:
-        value: The raw bytes of a message.
-        max_bytes: A longer value is rejected unread.
-        odd: Whether the value may match `SUSPICIOUS_PATTERN`, which for a whole column is found out at once.
+    A value with more than `max_bytes` is rejected unread. `odd` is whether it may match `SUSPICIOUS_PATTERN`, which for
+    a whole column is found out at once.
     """
     if len(value) > max_bytes:
         return Rejection("too-large", f"the value has {len(value)} bytes, more than max_message_bytes ({max_bytes})")
@@ -145,6 +176,12 @@ def _unreadable(value: bytes, error: orjson.JSONDecodeError) -> Rejection:
         return Rejection("not-json", "the value is white space only" if text else "the value is empty")
     code, clause = _fault(text, error)
     return Rejection(code, f"{clause} at byte {len(text[: error.pos].encode())}")
+
+
+def recognize(value: bytes) -> str | None:
+    """Return what a value is, and what to set, as a clause after "it is"; None if that is not known."""
+    found = _ANY_FOREIGN.match(value)
+    return None if found is None or found.lastindex is None else _FOREIGN[found.lastindex - 1][1]
 
 
 def _fault(text: str, error: orjson.JSONDecodeError) -> tuple[str, str]:

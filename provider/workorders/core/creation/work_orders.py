@@ -53,7 +53,6 @@ class Created:
     """Events that the source left out by the trigger's filter, and that never were items."""
 
     def __add__(self, other: "Created") -> "Created":
-        """Add field by field."""
         return Created(*map(add, astuple(self), astuple(other)))
 
 
@@ -96,7 +95,7 @@ def create_for(
         limits.require_capacity(connection, trigger)
     pipeline = AdmissionPipeline.of(connection, trigger, rules)
     chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
-    writer = _Writer(connection, trigger, pipeline, chunks.prefetch, fresh=fresh)
+    writer = _Writer(connection, trigger, pipeline, chunks.prefetch, fresh)
     ids = increasing_ids() if ids is None else ids
     total = Created()
     for chunk in chunks:
@@ -132,7 +131,6 @@ class Chunks:
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[list[Item]]:
-        """Yield the chunks."""
         while chunk := self._take():
             yield chunk
 
@@ -144,12 +142,12 @@ class Chunks:
         for _ in range(0, self._max_items // _PARTS, _PORTION_ITEMS):
             if self._is_full:
                 return
-            self._try_read(_PORTION_ITEMS)
+            self._read(_PORTION_ITEMS)
             yield
 
     def _take(self) -> list[Item]:
         while not self._is_full:
-            self._try_read(self._max_items)
+            self._read(self._max_items)
         if self._failure is not None:
             raise self._failure
         chunk, self._chunk, self._held_bytes = self._chunk, [], 0
@@ -159,47 +157,41 @@ class Chunks:
     def _is_full(self) -> bool:
         return self._ended or len(self._chunk) >= self._max_items or self._held_bytes >= self._max_bytes
 
-    def _try_read(self, limit: int) -> None:
+    def _read(self, limit: int) -> None:
+        chunk, held, max_bytes = self._chunk, self._held_bytes, self._max_bytes
+        end = min(len(chunk) + limit, self._max_items)
         try:
-            self._read(min(limit, self._max_items - len(self._chunk)))
+            for item in islice(self._items, end - len(chunk)):
+                chunk.append(item)
+                _, _, request, body, _, raw = item  # takes a third of the time of attribute access
+                held += len(request) + len(body or b"") + len(raw or b"")
+                if held >= max_bytes:
+                    break
+            else:
+                self._ended = len(chunk) < end
         except Exception as failure:  # noqa: BLE001 - raised again by the next call of `_take`
             self._failure, self._ended = failure, True
-
-    def _read(self, wanted: int) -> None:
-        chunk, held, max_bytes = self._chunk, self._held_bytes, self._max_bytes
-        before = len(chunk)
-        for item in islice(self._items, wanted):
-            chunk.append(item)
-            _, _, request, body, _, raw = item  # takes a third of the time of attribute access
-            held += len(request) + len(body or b"") + len(raw or b"")
-            if held >= max_bytes:
-                break
-        else:
-            self._ended = len(chunk) - before < wanted
         self._held_bytes = held
 
 
+@dataclass
 class _Writer:
     """Writes the chunks of one call of `create_for`."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        trigger: Trigger,
-        pipeline: AdmissionPipeline | None,
-        prefetch: Callable[[], Iterator[None]],
-        *,
-        fresh: bool,
-    ) -> None:
-        self._connection = connection
-        self._trigger = trigger
-        self._pipeline = pipeline
-        self._prefetch = prefetch
-        self._fresh = fresh
-        self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
-        self._stream_ids: dict[str | None, int | None] = {}
+    connection: Connection
+    trigger: Trigger
+    pipeline: AdmissionPipeline | None
+    prefetch: Callable[[], Iterator[None]]
+    fresh: bool
+
+    def __post_init__(self) -> None:
+        self.stream_ids: dict[str | None, int | None] = {}
+        selector = self.trigger.ordering_key
+        self.key_of: Callable[[Item], int | None] = (
+            Selector.parse(selector).ordering_key if selector else lambda _item: None
+        )
         # The end of the rows of each stream: of accepted ones, and of rejected ones.
-        self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
+        self.tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
 
     def write(self, ids: list[bytes], items: list[Item]) -> Created:
         """Write a chunk. If Postgres rejects a value in it, halve it until the item with that value is alone."""
@@ -207,11 +199,11 @@ class _Writer:
             self._know_stream(stream)
         chunk = Chunk(ids, items)
         try:
-            with self._connection.transaction():
+            with self.connection.transaction():
                 created = self._write_once(chunk)
         except psycopg.errors.UniqueViolation as error:
             raise DuplicateItemsError(
-                f"Trigger {self._trigger.name} announced new events, but one of them has a work order "
+                f"Trigger {self.trigger.name} announced new events, but one of them has a work order "
                 f"({error.diag.message_detail}); nothing was created."
             ) from error
         except VALUE_ERRORS as error:
@@ -222,58 +214,49 @@ class _Writer:
                 raise
             rejected = items[0]._replace(body=None, rejection=rejection_of(error), raw=items[0].body)
             return self.write(ids, [rejected])
-        if self._pipeline is not None:
-            self._pipeline.add(chunk)
+        if self.pipeline is not None:
+            self.pipeline.add(chunk)
         return created
 
     def _write_once(self, chunk: Chunk) -> Created:
         pairs = iter(chunk)
         given = len(chunk.ids)
-        if self._fresh:
+        if self.fresh:
             self._copy_work_orders(self._observed(chunk))
         else:
             self._insert_missing(chunk)
             pairs = self._observed(chunk)
         dataclip = binary_rows.dataclip
         accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in pairs if body is not None)
-        binary_rows.copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, self._prefetch())
+        binary_rows.copy(self.connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, self.prefetch())
         rejected = [(id_, item) for id_, item in chunk if item.body is None]
-        binary_rows.copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
+        binary_rows.copy(self.connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
         count = len(chunk.ids)
         return Created(count - len(rejected), len(rejected), existing=given - count)
 
     def _observed(self, chunk: Chunk) -> Iterator[tuple[bytes, Item]]:
-        return iter(chunk) if self._pipeline is None else self._pipeline.observe(chunk, self._stream_ids)
+        return iter(chunk) if self.pipeline is None else self.pipeline.observe(chunk, self.stream_ids)
 
     def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
-        tails, work_order, bigint = self._tails, binary_rows.work_order, binary_rows.bigint
-        if self._ordering_key is None:
-            rows = (
-                work_order(id_, position, tails[body is None][stream])
-                for id_, (stream, position, _, body, _, _) in keyed
-            )
-        else:
-            key_of = self._ordering_key.ordering_key
-            rows = (
-                work_order(id_, item.position, tails[item.body is None][item.stream]) + bigint(key_of(item))
-                for id_, item in keyed
-            )
-        binary_rows.copy(self._connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, rows, self._prefetch())
+        tails, key_of, work_order, bigint = self.tails, self.key_of, binary_rows.work_order, binary_rows.bigint
+        rows = (
+            work_order(id_, item.position, tails[item.body is None][item.stream]) + bigint(key_of(item))
+            for id_, item in keyed
+        )
+        binary_rows.copy(self.connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, rows, self.prefetch())
 
     def _insert_missing(self, chunk: Chunk) -> None:
         """Insert the work orders that are missing, and leave only these in the chunk."""
-        cursor = self._connection.execute(
+        cursor = self.connection.execute(
             _QUERIES["insert_missing"],
             {
-                "trigger_id": self._trigger.id,
-                "workflow_id": self._trigger.workflow_id,
+                "trigger_id": self.trigger.id,
+                "workflow_id": self.trigger.workflow_id,
                 "ids": [id_.hex() for id_ in chunk.ids],
                 "positions": [item.position for item in chunk.items],
-                "stream_ids": [self._stream_ids[item.stream] for item in chunk.items],
+                "stream_ids": [self.stream_ids[item.stream] for item in chunk.items],
                 "states": [_REJECTED_STATE if item.body is None else _ACCEPTED_STATE for item in chunk.items],
-                "ordering_keys": [
-                    self._ordering_key.ordering_key(item) if self._ordering_key else None for item in chunk.items
-                ],
+                "ordering_keys": list(map(self.key_of, chunk.items)),
             },
         )
         created = {row[0].bytes for row in cursor}
@@ -281,15 +264,12 @@ class _Writer:
         chunk.ids, chunk.items = list(compress(chunk.ids, missing)), list(compress(chunk.items, missing))
 
     def _know_stream(self, stream: str | None) -> None:
-        if stream in self._stream_ids:
+        if stream in self.stream_ids:
             return
-        self._stream_ids[stream] = number = (
-            None if stream is None else stream_id(self._connection, self._trigger, stream)
-        )
-        no_key = b"" if self._ordering_key else binary_rows.bigint(None)
-        for tails, state in zip(self._tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
-            suffix = binary_rows.work_order_suffix(self._trigger.id, self._trigger.workflow_id, number, state)
-            tails[stream] = suffix + no_key
+        number = None if stream is None else stream_id(self.connection, self.trigger, stream)
+        self.stream_ids[stream] = number
+        for tails, state in zip(self.tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
+            tails[stream] = binary_rows.work_order_suffix(self.trigger.id, self.trigger.workflow_id, number, state)
 
 
 def rejection_of(error: psycopg.Error) -> Rejection:

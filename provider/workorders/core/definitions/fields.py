@@ -68,7 +68,6 @@ def expecting(form: str) -> WrapValidator:
 
 
 def _require_json(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a mapping, or raise a ValueError if JSON cannot hold it."""
     try:
         dumps(value)
     except (TypeError, ValueError) as error:

@@ -15,10 +15,9 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from ruamel.yaml.resolver import VersionedResolver
 
-from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.trigger import TriggerDefinition, trigger_types
 from workorders.core.definitions.validation import Lines, problem, validate
-from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.definitions.workflow import WorkflowDefinition, declared_workflows
 from workorders.core.exceptions import ConfigurationError, one_line
 
 D = TypeVar("D", TriggerDefinition, WorkflowDefinition)

@@ -1,6 +1,9 @@
-"""The fields of a workflow's file or decorator; two lines are enough."""
+"""The fields of a workflow's file or decorator, of which two lines are enough; and the decorator."""
 
-from typing import Annotated, Any, ClassVar, Final, Literal
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, Final, Literal, ParamSpec, TypeVar, overload
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -19,6 +22,8 @@ from workorders.core.definitions.fields import (
     expecting,
     seconds,
 )
+from workorders.core.definitions.validation import validate
+from workorders.core.exceptions import ConfigurationError
 from workorders.core.items import MAX_PUBLISHED_BYTES, MAX_PUBLISHED_MESSAGES
 
 CALLABLE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
@@ -36,7 +41,12 @@ OF_FUNCTIONS: Final = ("database", "max_log_bytes", "max_output_bytes", "max_pub
 RetriedState = Literal["failed", "crashed", "killed", "lost", "exception"]
 RETRIED_STATES: Final[tuple[RetriedState, ...]] = ("failed", "crashed", "killed", "lost", "exception")
 
-Callable = Annotated[str, Field(pattern=f"^{CALLABLE}$"), expecting("a function as package.module:function")]
+_MARK: Final = "__workorders_workflow__"
+"""Attribute of a decorated function: its definition."""
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Function = Annotated[str, Field(pattern=f"^{CALLABLE}$"), expecting("a function as package.module:function")]
 Age = Annotated[float, seconds(DAY_SECONDS, MAX_DAYS * DAY_SECONDS)]
 Count = Annotated[
     Whole, Field(ge=1, le=MAX_RUNS), expecting(f"a whole number from 1 to {MAX_RUNS}, or null for no limit")
@@ -113,7 +123,7 @@ class WorkflowDefinition(DagDefinition):
 
     task_ids: ClassVar[tuple[str, ...]] = ("wait_for_runs", "execute_runs")
 
-    callable: Callable | None = None
+    callable: Function | None = None
     """Function to call with (input, context), as `package.module:function`."""
     dag_id: Annotated[Text, expecting("the id of an Airflow Dag")] | None = None
     """Airflow Dag to run instead of a function. What its tasks return stays in Airflow."""
@@ -175,3 +185,54 @@ class WorkflowDefinition(DagDefinition):
     def max_dag_runs(self) -> int:
         """How many Dag runs of the workflow may run at the same time."""
         return self.processes * self.workers
+
+
+@overload
+def workflow(function: Callable[Arguments, Result], /) -> Callable[Arguments, Result]: ...
+
+
+@overload
+def workflow(**fields: Any) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]: ...
+
+
+def workflow(function: Any = None, /, **fields: Any) -> Any:
+    """Declare the decorated function as a workflow; its fields are those of a workflow file, without `callable`.
+
+    Without fields, the parentheses may be left out. The name is the function's own unless another is given. The
+    function stays what it is, and can be called.
+
+    Raises:
+        ConfigurationError: a field is wrong, or what is decorated is no function at the top of a module. The text has
+            the line of the function.
+    """
+
+    def mark(function: Any) -> Any:
+        if not inspect.isroutine(function):
+            raise ConfigurationError(
+                f"@workflow decorates a function and takes its fields by name, such as @workflow(name=...); got "
+                f"{function!r}."
+            )
+        place = f"{function.__module__}:{function.__qualname__}"
+        line = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_firstlineno", None)
+        where = place if line is None else f"{place}, line {line}"
+        if "." in function.__qualname__:
+            raise ConfigurationError(f"{where}: a workflow is a function at the top of a module, and this one is not.")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ConfigurationError(f"{where}: a workflow is a function that returns, and this one yields.")
+        given = {"name": function.__name__, **fields, "callable": place}
+        setattr(function, _MARK, validate(given, WorkflowDefinition, where=where))
+        return function
+
+    return mark if function is None else mark(function)
+
+
+def declared_workflows(module: str) -> list[WorkflowDefinition]:
+    """Return the definitions of the functions that a module decorates, in their order there."""
+    try:
+        imported = import_module(module)
+    except ConfigurationError:
+        raise
+    except Exception as error:  # any error while a module is imported is a mistake in the configuration
+        raise ConfigurationError(f"{module}: this module of workflows cannot be imported: {error!r}.") from error
+    functions = (value for value in vars(imported).values() if getattr(value, "__module__", None) == module)
+    return [getattr(function, _MARK) for function in functions if hasattr(function, _MARK)]

@@ -4,6 +4,9 @@ A trigger type may announce a function that shortens its own tables, which then 
 
 It runs in small steps. Each is a transaction that locks its own work orders only, followed by a pause of the same
 length. New work orders never wait for it, nor it for them.
+
+Later it deletes what transactions of these work orders have stored in the databases of workflows. It notes their ids,
+so nothing is deleted that belongs to another installation, or whose work order can run again.
 """
 
 import time
@@ -34,6 +37,9 @@ _ERASED: Final = "(erased)"
 _INTERVAL: Final = timedelta(days=1)
 _SILENCE: Final = timedelta(minutes=10)
 """After this time without a step, a process that ran retention is assumed dead. A step takes seconds."""
+
+_STEPS_WAIT: Final = timedelta(days=1)
+"""A lost process that was suspended may wake up later. It must find its rows, or it would write again."""
 
 RETENTION_GROUP: Final = "workorders.retention"
 """Entry points by which a trigger type announces a `Shorten`."""
@@ -68,13 +74,9 @@ def delete_expired(
     step: int = STEP,
     pause: Callable[[float], None] = time.sleep,
 ) -> RetentionResult:
-    """Delete and wipe what is due, step by step, and return the numbers.
+    """Delete and wipe what is due, step by step, each in its own transaction, and return the numbers.
 
-    Args:
-        connection: without an open transaction; each step has its own.
-        now: the time that ages are counted to; the database's present when omitted.
-        step: work orders of one step.
-        pause: waits between two steps; receives the seconds.
+    Ages are counted to `now`, the database's present if omitted; `pause` waits between two steps.
 
     Raises:
         RetentionBusyError: another process runs retention.
@@ -109,7 +111,7 @@ class _Retention:
         """Go through all work orders by their ids, apply a query to those that another one finds, and count them."""
         done, after = 0, UUID(int=0)
         while True:
-            with self._step(erases_words=True):
+            with self._step():
                 ahead = self._ids("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
                 if not ahead:
                     return done
@@ -142,12 +144,8 @@ class _Retention:
                 is_done = not shorten(self._connection, self._due["now"])
 
     @contextmanager
-    def _step(self, *, erases_words: bool = False) -> Iterator[None]:
-        """Open a step's transaction, and wait after it as long as it took: others have half of the database at least.
-
-        Args:
-            erases_words: whether it erases texts whose words the search index has, or is about to write.
-        """
+    def _step(self) -> Iterator[None]:
+        """Open a step's transaction, and wait after it as long as it took: others have half of the database."""
         begun = time.monotonic()
         with self._connection.transaction():
             if not fetch_row(self._connection, _QUERIES["begin_step"], {"key": AdvisoryLock.RETENTION})[0]:
@@ -155,7 +153,32 @@ class _Retention:
                     "Another process runs retention at this moment; this one stopped, and what is due is left to the "
                     "other."
                 )
-            if erases_words:
-                search_index.lock_words(self._connection)
+            # It may erase texts whose words the search index is about to write.
+            search_index.lock_words(self._connection)
             yield
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
+
+
+def list_step_databases(connection: Connection) -> list[str]:
+    """Return the Airflow connections to the databases from which rows are to be deleted now."""
+    return [name for (name,) in connection.execute(_QUERIES["step_databases"], {"wait": _STEPS_WAIT})]
+
+
+def delete_steps(work_orders: Connection, connection_id: str, database: Connection, *, step: int = 1_000) -> int:
+    """Delete the rows that are due in the database of an Airflow connection, and return their number.
+
+    Both connections are without an open transaction, because each step has its own.
+    """
+    deleted = 0
+    while True:
+        # No transaction is open while the other database is asked, which may hang. What fails between two of these
+        # steps is repeated by the next call.
+        with work_orders.transaction():
+            due = {"connection": connection_id, "wait": _STEPS_WAIT, "limit": step}
+            ids = [id_ for (id_,) in work_orders.execute(_QUERIES["due_steps"], due)]
+        if not ids:
+            return deleted
+        with database.transaction():
+            deleted += database.execute(_QUERIES["delete_steps"], {"ids": ids}).rowcount
+        with work_orders.transaction():
+            work_orders.execute(_QUERIES["forget_steps"], {"connection": connection_id, "ids": ids})

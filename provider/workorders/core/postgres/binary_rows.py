@@ -64,7 +64,7 @@ def work_order_suffix(trigger_id: int, workflow_id: int, stream_id: int | None, 
 
 
 def work_order(id_: bytes, position: int | None, tail: bytes) -> bytes:
-    """Return a row of `work_orders`; its ordering key is the end of the tail, or follows as a `bigint`."""
+    """Return a row of `work_orders` without its ordering key, which follows as a `bigint`."""
     if position is None:
         return _COUNT_AND_ID(len(WORK_ORDER_COLUMNS), _UUID_BYTES, id_) + _NULL + tail
     return _ID_AND_POSITION(7, _UUID_BYTES, id_, _BIGINT_BYTES, position) + tail

@@ -1,6 +1,11 @@
 """Opens connections to the Postgres of the work orders, with limits so that a dead client loses its locks.
 
-It also tells which of their failures are outages, and how long to wait for the next try.
+The limits travel as the option `options` of a connection. RDS Proxy, Neon's pooler, and PgBouncer refuse a connection
+with it; PgBouncer can be set to drop it. Then the role must have the limits, and a connection without them is closed
+again: without `lock_timeout` a lock is waited for indefinitely, and without `idle_in_transaction_session_timeout`
+nothing ends the transaction of a client that hangs.
+
+This module also tells which failures are outages, and how long to wait for the next try.
 """
 
 import re
@@ -17,15 +22,7 @@ from psycopg.rows import class_row
 from psycopg.waiting import Ready
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.postgres.certificates import with_files
-from workorders.core.postgres.login_tokens import with_token
-from workorders.core.postgres.session_limits import (
-    ASK_FOR_LIMITS,
-    NO_LIMITS,
-    require_limits,
-    startup_options,
-    without_options,
-)
+from workorders.core.postgres.credentials import with_files, with_token
 
 RV = TypeVar("RV")
 T = TypeVar("T")
@@ -37,6 +34,42 @@ SCHEMA = "workorders"
 
 NO_PREPARED_STATEMENTS: Final = None
 """No statement is prepared on the server: behind a pooler, the next transaction may come to a server without it."""
+
+SESSION_SETTINGS: Final[Mapping[str, str]] = {
+    # No attempt may wait for a partition's lock indefinitely: it fails, reports it and is retried.
+    "lock_timeout": "30s",
+    # A single statement here is at most one COPY of a chunk, before whose end half of the next one is read from its
+    # source, or one scan by key.
+    "statement_timeout": "300s",
+    # Spark gives a consumer up to 120 s for one poll; a transaction that idles longer than this is dead.
+    "idle_in_transaction_session_timeout": "300s",
+    # A statement after a wait for a lock must see what was committed meanwhile.
+    "default_transaction_isolation": "read committed",
+    # jsonb and timestamps must mean the same wherever the client runs.
+    "timezone": "UTC",
+    # The server's side of the connection. While it waits for the data of a COPY, nothing else tells it that the
+    # client's machine is gone, and the system's own default is two hours. After a minute it ends the session, which
+    # frees its locks. A Unix socket needs none of these and ignores them; behind a pooler, the client is the pooler.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+_MARK: Final = "workorders.session"
+"""A setting of this package: where a session has it, its server got the others as well."""
+_MISSING_LIMITS: Final = f"""
+    SELECT current_user, array_agg(name) FILTER (WHERE is_missing AND current_setting('{_MARK}', true) IS NULL)
+    FROM (VALUES
+        ('lock_timeout', current_setting('lock_timeout') = '0'),
+        ('statement_timeout', current_setting('statement_timeout') = '0'),
+        ('idle_in_transaction_session_timeout', current_setting('idle_in_transaction_session_timeout') = '0'),
+        ('default_transaction_isolation', current_setting('default_transaction_isolation') <> 'read committed'),
+        ('timezone', current_setting('timezone') NOT IN ('UTC', 'Etc/UTC'))
+    ) AS limits (name, is_missing)
+"""
+_NO_LIMITS: Final = "has no session limits"
+"""Part of the error, by which it is recognized as one that only a person can end."""
+_OPTIONS_REFUSED: Final = re.compile("unsupported startup parameter|command-line options")
 
 VALUE_ERRORS: Final = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
 """What Postgres raises if it can never store or write out a value."""
@@ -72,7 +105,7 @@ _CONNECTION_REFUSED: Final = re.compile(
     r"|no pg_hba\.conf entry|pg_hba\.conf rejects"
     r"|permission denied for database"
     r"|server does not support SSL|certificate verify failed"
-    rf"|{NO_LIMITS}"
+    rf"|{_NO_LIMITS}"
 )
 
 KEEPALIVES: Final[Mapping[str, Any]] = {
@@ -142,7 +175,7 @@ def connection_string(database_url: str, application_name: str, session: Mapping
         ) from None
     defaults = {**KEEPALIVES, "client_encoding": "UTF8", "application_name": application_name}
     merged: dict[str, Any] = {**defaults, **given}
-    merged["options"] = f"{startup_options(session or {})} {given.get('options') or ''}".strip()
+    merged["options"] = f"{_startup_options(session or {})} {given.get('options') or ''}".strip()
     return conninfo.make_conninfo(**merged)
 
 
@@ -168,15 +201,42 @@ def connect(
     try:
         connection = opened(text)
     except psycopg.OperationalError as error:
-        connection = opened(without_options(text, error))
+        connection = opened(_without_options(text, error))
     connection.may_wait = may_wait
     try:
-        require_limits(connection.execute(ASK_FOR_LIMITS).fetchone())
+        _require_limits(connection)
         connection.autocommit = autocommit
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _startup_options(session: Mapping[str, str]) -> str:
+    """Return the option `options` of libpq that gives a session its settings."""
+    settings = {**SESSION_SETTINGS, **session, _MARK: "1"}
+    escaped = {name: value.replace(" ", r"\ ") for name, value in settings.items()}
+    return " ".join(f"-c {name}={value}" for name, value in escaped.items())
+
+
+def _without_options(text: str, error: psycopg.OperationalError) -> str:
+    """Return the connection string without options, if they are why a pooler refused it."""
+    if not _OPTIONS_REFUSED.search(str(error)):
+        raise error
+    return conninfo.make_conninfo(text, options="")
+
+
+def _require_limits(connection: Connection) -> None:
+    """Make sure that a session has limits."""
+    user, missing = fetch_row(connection, _MISSING_LIMITS, {})
+    if not missing:
+        return
+    statements = " ".join(f"ALTER ROLE {user} SET {name} = '{SESSION_SETTINGS[name]}';" for name in missing)
+    raise psycopg.OperationalError(
+        f"The pooler before Postgres refuses or drops the settings of a session, and the role {user} {_NO_LIMITS}; "
+        f"nothing was read or changed. Run once: {statements} Then let the pooler open new connections (PgBouncer: "
+        "RECONNECT)."
+    )
 
 
 def fetch_row(connection: Connection, query: LiteralString, arguments: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -13,13 +13,21 @@ SET workflow_id = EXCLUDED.workflow_id,
     updated_at = now()
 WHERE (stored.workflow_id, stored.definition) IS DISTINCT FROM (EXCLUDED.workflow_id, EXCLUDED.definition);
 
--- name: find_trigger
+-- block: trigger
 SELECT triggers.id, triggers.name, triggers.type, triggers.workflow_id, workflows.name AS workflow,
     workflows.definition ->> 'ordering_key' AS ordering_key,
-    triggers.definition, coalesce(workflows.definition, '{}') AS workflow_definition
+    triggers.definition, coalesce(workflows.definition, '{}') AS workflow_definition,
+    triggers.created_at, triggers.updated_at
 FROM workorders.triggers
 JOIN workorders.workflows ON workflows.id = triggers.workflow_id
+
+-- name: find_trigger
+-- use: trigger
 WHERE triggers.name = %(name)s;
+
+-- name: find_triggers
+-- use: trigger
+ORDER BY triggers.name;
 
 -- name: insert_stream
 INSERT INTO workorders.source_streams (trigger_id, name)

@@ -19,8 +19,8 @@ from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
 from workorders.core.exceptions import one_line
-from workorders.core.postgres.certificates import with_files
 from workorders.core.postgres.connection import KEEPALIVES, NO_PREPARED_STATEMENTS, Connection, delay_seconds, is_outage
+from workorders.core.postgres.credentials import with_files
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.worker.exceptions import StepError, StepOutcomeUnknownError, StepsTableMissingError
 from workorders.core.worker.steps import StepKey

@@ -11,7 +11,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.task_errors import TaskFailedError, explain_failures, reason
-from workorders.core import identities
+from workorders.core import schema
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.kafka.airflow.connections import kafka_settings
@@ -63,7 +63,7 @@ class PlanBatchOperator(BaseOperator):
             explain_failures(self, context, where, _UNDONE),
             connect(database_url(self.definition.database_connection), application_name="workorders plan") as database,
         ):
-            identities.require_ahead(database)
+            schema.require_sequences_ahead(database)
             plan = self._plan(database)
             send_alerts(self.definition, claim_alerts(self.definition, database, self.log), context, self.log)
             started = self._start(database, self._list_inactive(database, plan.batch_id), plan)

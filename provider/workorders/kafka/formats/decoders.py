@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from workorders.core.creation.foreign_bytes import recognize
+from workorders.core.creation.json_validation import recognize
 from workorders.core.items import Rejection
 from workorders.kafka.exceptions import RegistryError
 from workorders.kafka.formats.decoded import Budget, Decoded, Headers, ParseSchema, ReadPayload, UnsafeSchemaError

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
-from workorders.core.postgres.certificates import with_texts
-from workorders.core.postgres.login_tokens import with_token
+from workorders.core.postgres.credentials import with_texts, with_token
 from workorders.kafka.client.java_settings import java_settings
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from workorders.core import triggers
 from workorders.core.exceptions import UnknownNameError
-from workorders.core.history.work_orders import registered_triggers
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.ledger import positions
@@ -120,7 +119,7 @@ def _sources(connection: Connection, only: str | None) -> list[KafkaSource]:
             found.definition.get("kafka_connection", "kafka_default"),
             tuple(found.definition.get("topics", ())),
         )
-        for found in registered_triggers(connection)
+        for found in triggers.find_all(connection)
         if found.type == TRIGGER_TYPE and only in {None, found.name}
     ]
 

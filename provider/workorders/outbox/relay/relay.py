@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import psycopg
 
-from workorders.core import identities
+from workorders.core import schema
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import JobSecrets
@@ -55,7 +55,7 @@ def run_relay(
         _leased(connection, definition, shard, now + min(linger, max_duration), stopped) as lease,
     ):
         if lease is not None:
-            identities.require_ahead(connection)
+            schema.require_sequences_ahead(connection)
             with renewed(url, lease):
                 relay = ShardRelay(connection, lease, definition, client_settings(connections.kafka), result)
                 relay.run(linger, now + max_duration, stopped)

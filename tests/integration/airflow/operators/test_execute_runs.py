@@ -16,7 +16,7 @@ from support.step_functions import user_database
 from support.tries import a_try
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.retries import unlimited_retries
-from workorders.core import identities
+from workorders.core import schema
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres import connection
 from workorders.core.worker.exceptions import ExecutionError
@@ -55,7 +55,7 @@ def test_no_task_waits_indefinitely_for_a_database_that_does_not_answer_before_i
     with HangingProxy(executing.url) as proxy:
         monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", re.sub(r":\d+/", f":{proxy.port}/", executing.url))
         monkeypatch.setattr(connection, "MAX_ANSWER_SECONDS", 1.0)
-        monkeypatch.setattr(identities, "require_ahead", lambda _: proxy.hang())
+        monkeypatch.setattr(schema, "require_sequences_ahead", lambda _: proxy.hang())
         with pytest.raises(ExecutionError, match="did not answer for 1 s"):
             ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
 

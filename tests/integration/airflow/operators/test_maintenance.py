@@ -19,7 +19,7 @@ from workorders.core import triggers
 from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import state_counts
+from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
@@ -93,7 +93,7 @@ def test_a_refresh_counts_by_state_if_the_counts_are_due(
     context: Any = {}
     assert refresh.execute(context)["counted"]
     with connect(own) as connection:
-        assert state_counts.latest_counts(connection, workflow=name).by_state == {"pending": 3}
+        assert work_orders.latest_counts(connection, workflow=name).by_state == {"pending": 3}
     assert not refresh.execute(context)["counted"]
 
 

@@ -14,7 +14,6 @@ from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.admission import limits
 from workorders.core.attribution import Attribution
-from workorders.core.bulk import changes as rerun_step
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.bulk.runner import ResumeResult
@@ -138,7 +137,7 @@ def test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it(
     def too_much(connection: Connection, *_: object, **__: object) -> None:
         connection.execute("SELECT repeat('x', 2000000000)")
 
-    monkeypatch.setattr(rerun_step, "rerun_work_orders", too_much)
+    monkeypatch.setattr(runner, "rerun_work_orders", too_much)
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     worked = runner.resume_orphaned(connection)
     assert ([job.id for job in worked.jobs], len(worked.failures)) == ([cancel], 1)

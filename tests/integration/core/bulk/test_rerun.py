@@ -266,7 +266,7 @@ def test_what_is_claimed_at_this_moment_is_not_cancelled(
     assert len(claim_openly(other_connection, workflow, limit=10, worker_id=worker_id)) == 2
     job = do(connection, "cancel", Filter(trigger=name))
     other_connection.commit()
-    assert (job.done, dict(job.skipped)) == (0, {jobs.IN_USE: 2, "not waiting": 2})
+    assert (job.done, dict(job.skipped)) == (0, {runner.IN_USE: 2, "not waiting": 2})
     assert states(connection, trigger) == {"failed": 2, "running": 2}
 
 

@@ -1,5 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -8,12 +9,17 @@ from support.admission import BY_ID, event, ids, limit, register, wait_for_lock
 from support.work_orders import accepted, keys, rejected
 from workorders.core import triggers
 from workorders.core.admission import duplicates
-from workorders.core.creation.create_one import CreateResult, create_one
+from workorders.core.attribution import Attribution
+from workorders.core.creation.create_one import CreateResult, NotAnInputError, create_by_hand, create_one
 from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
+
+ADA = Attribution("ada", "a test")
 
 
 def test_the_answer_names_the_work_order(connection: Connection, trigger: Trigger) -> None:
@@ -237,3 +243,29 @@ def test_ignored_repeats_use_no_capacity(connection: Connection, ignoring: Trigg
     create_for(connection, limited, [event(None, id=id_) for id_ in "aab"])
     assert create_one(connection, limited, event(None, id="a")).created is False
     assert len(ids(connection, ignoring)) == 2
+
+
+def test_what_a_person_creates_records_the_actor_and_the_reason(connection: Connection, trigger: Trigger) -> None:
+    made = create_by_hand(connection, trigger, b"{}", ADA, key="k")
+    request = work_orders.get_work_order(connection, made.id or UUID(int=0)).request
+    assert request is not None
+    for part in ('"actor": "ada"', '"reason": "a test"', '"key": "k"'):
+        assert part in request
+
+
+def test_a_persons_key_creates_nothing_twice_and_no_key_is_an_event_of_its_own(
+    connection: Connection, trigger: Trigger
+) -> None:
+    first = create_by_hand(connection, trigger, b"{}", ADA, key="k")
+    again = create_by_hand(connection, trigger, b"{}", ADA, key="k")
+    assert again == CreateResult(first.id, "pending", created=False)
+    assert create_by_hand(connection, trigger, b"{}", ADA).id != create_by_hand(connection, trigger, b"{}", ADA).id
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", rb'{"a":"\u0000"}', b'{"a":1e-9999}'])
+def test_what_a_person_gives_that_is_no_input_is_refused_and_creates_nothing(
+    connection: Connection, trigger: Trigger, body: bytes
+) -> None:
+    with pytest.raises(NotAnInputError, match=r"must be a JSON object, and .*; nothing was created\."):
+        create_by_hand(connection, trigger, body, ADA)
+    assert work_orders.count_by_state(connection, Filter(trigger=trigger.name)) == {}

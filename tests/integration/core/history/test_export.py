@@ -9,7 +9,7 @@ from local_stack.stack import LocalStack
 from support.runs import finish_all
 from support.work_orders import REQUEST, accepted, accepted_range, rejected
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import export, work_orders
+from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection
@@ -27,14 +27,14 @@ ROOM = 24 * MIB
 
 def exported(connection: Connection, name: str) -> str:
     connection.commit()
-    return b"".join(export.parts(connection, Filter(trigger=name))).decode()
+    return b"".join(work_orders.export_parts(connection, Filter(trigger=name))).decode()
 
 
 @pytest.mark.parametrize("step", [3, 200])
 def test_an_export_has_everything_of_a_work_order_in_the_order_of_creation(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr(export, "STEP", step)
+    monkeypatch.setattr(work_orders, "EXPORT_STEP", step)
     create_for(connection, trigger, [accepted("s", 0, b'{"n":0.1000000000000000000000000000001}')])
     finish_all(connection, name, "failed")
     long = accepted("s", 7, json.dumps({"ä": "ü" * 70_000}).encode())
@@ -59,11 +59,11 @@ def test_an_export_of_nothing_is_empty(connection: Connection, name: str) -> Non
 def test_no_transaction_is_open_while_the_caller_has_a_part_and_later_work_orders_are_left_out(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "STEP", 3)
+    monkeypatch.setattr(work_orders, "EXPORT_STEP", 3)
     create_for(connection, trigger, accepted_range("s", 0, 7))
     connection.commit()
     lines: list[int] = []
-    for part in export.parts(connection, Filter(trigger=name)):
+    for part in work_orders.export_parts(connection, Filter(trigger=name)):
         assert connection.info.transaction_status == TransactionStatus.IDLE
         lines.append(len(part.splitlines()))
         create_for(connection, trigger, accepted_range("late", 100 * len(lines), 100 * len(lines) + 3))
@@ -78,7 +78,7 @@ def test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of
     sizes = [700, 700, 700, 5000, 100, 100, 1700, 300]
     create_for(connection, trigger, [rejected("s", place, b"#" * size) for place, size in enumerate(sizes)])
     connection.commit()
-    parts = export.parts(connection, Filter(trigger=name))
+    parts = work_orders.export_parts(connection, Filter(trigger=name))
     assert [len(part.splitlines()) for part in parts] == [2, 1, 1, 3, 1]
 
 

@@ -12,7 +12,7 @@ from support.runs import finish_all
 from support.work_orders import accepted, accepted_range, rejected
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import paging, search_index, state_counts, work_orders
+from workorders.core.history import filters, search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
@@ -89,8 +89,8 @@ def test_a_text_goes_with_every_other_filter(connection: Connection, trigger: Tr
 def test_the_pages_of_a_text_together_are_all_of_them_once(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch, newest: int
 ) -> None:
-    monkeypatch.setattr(paging, "_NEWEST", newest)
-    monkeypatch.setattr(paging, "_MAX_IDS", 3)
+    monkeypatch.setattr(filters, "_NEWEST", newest)
+    monkeypatch.setattr(filters, "_MAX_IDS", 3)
     unlike = [accepted("s", place, body(f"{name} odd" if place % 2 else f"{name} even")) for place in range(14)]
     create(connection, trigger, unlike)
     places: list[int | None] = []
@@ -170,7 +170,7 @@ def test_a_second_look_finds_what_came_late_with_an_old_id(connection: Connectio
 def test_the_pages_of_a_trigger_and_a_workflow_hold_all_however_far_the_looks_are(
     connection: Connection, trigger: Trigger, name: str, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paging, "_NEWEST", 2)
+    monkeypatch.setattr(filters, "_NEWEST", 2)
     # A second one of the workflow, for numbers of triggers and workflows that differ.
     trigger = triggers.register(connection, name=f"{name}-too", type_="plain", workflow=trigger.workflow, definition={})
     create(connection, trigger, accepted_range("s", 0, 3))
@@ -212,12 +212,12 @@ def test_the_counts_at_hand_are_those_of_the_last_count(connection: Connection, 
     create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
     connection.commit()
     before = datetime.now(UTC) - timedelta(seconds=1)
-    assert state_counts.refresh_counts(connection, even_if_recent=True)
+    assert work_orders.refresh_counts(connection, even_if_recent=True)
     create_for(connection, trigger, [accepted("s", 4)])
     connection.commit()
-    assert not state_counts.refresh_counts(connection)
-    latest = state_counts.latest_counts(connection, workflow=name)
+    assert not work_orders.refresh_counts(connection)
+    latest = work_orders.latest_counts(connection, workflow=name)
     assert latest.by_state == {"pending": 3, "rejected": 1}
     assert latest.counted_at is not None
     assert latest.counted_at > before
-    assert state_counts.latest_counts(connection).by_state["rejected"] >= 1
+    assert work_orders.latest_counts(connection).by_state["rejected"] >= 1

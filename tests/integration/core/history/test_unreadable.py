@@ -17,9 +17,9 @@ from workorders.core import triggers
 from workorders.core.admission.pipeline import reject_written
 from workorders.core.admission.rules import AdmissionRejection
 from workorders.core.attribution import Attribution
-from workorders.core.bulk.changes import rerun_work_orders
+from workorders.core.bulk.runner import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import export, runs, search_index, work_orders
+from workorders.core.history import runs, search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.items import Rejection
 from workorders.core.maintenance import retention
@@ -176,7 +176,7 @@ def test_an_export_has_a_placeholder_for_an_input_that_cannot_be_read(
     create_unreadable(connection, trigger, 1)
     create_for(connection, trigger, [accepted("s", 2)])
     connection.commit()
-    lines = b"".join(export.parts(connection, Filter(trigger=name))).decode()
+    lines = b"".join(work_orders.export_parts(connection, Filter(trigger=name))).decode()
     assert [json.loads(line)["body"] for line in lines.splitlines()] == [{"a": 1}, PLACEHOLDER, {"a": 1}]
 
 
@@ -212,7 +212,7 @@ def test_an_input_that_cannot_be_read_is_run_again_wiped_and_deleted_like_any_ot
     keeping(connection, name, delete_after="2d", erase_after="1d")
     unreadable = create_unreadable(connection, trigger, 1, BEYOND_WORKERS)
     finish_all(connection, name, "exception")
-    assert rerun_work_orders(connection, [unreadable], Attribution("ada", "a test")).done == 1
+    assert rerun_work_orders(connection, [unreadable], Attribution("ada", "a test"))[0] == 1
     connection.commit()
     (run,) = finish_all(connection, name, "exception")
     assert (run.attempt, run.is_unreadable) == (2, True)
@@ -228,5 +228,5 @@ def test_a_raw_value_that_would_grow_stays_rejected_when_it_is_validated_again(
     old = Rejection("too-large", "the value has 1 byte too many")
     create_for(connection, trigger, [accepted("s", 0)._replace(body=None, rejection=old, raw=BEYOND_POSTGRES)])
     (id_,) = ids(connection, trigger)
-    assert rerun_work_orders(connection, [id_], Attribution("ada", "a test")).done == 0
+    assert rerun_work_orders(connection, [id_], Attribution("ada", "a test"))[0] == 0
     assert work_orders.get_work_order(connection, id_).reason == "number-out-of-range"

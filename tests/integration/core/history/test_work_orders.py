@@ -273,12 +273,6 @@ def test_runs_come_in_the_order_of_their_attempts(connection: Connection, trigge
     ]
 
 
-def test_registered_triggers_come_with_their_definitions(connection: Connection, name: str) -> None:
-    triggers.register(connection, name=name, type_="cron", workflow="admit", definition={"every": "1h"})
-    (found,) = [row for row in work_orders.registered_triggers(connection) if row.name == name]
-    assert (found.type, found.workflow, found.definition) == ("cron", "admit", {"every": "1h"})
-
-
 @pytest.fixture(scope="module")
 def many(stack: LocalStack) -> Trigger:
     """Enough work orders that Postgres would sort them if it had to, among them a few rejected ones."""

@@ -19,7 +19,7 @@ from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import search_index, tokenizer, work_orders
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.core.maintenance.retention import RetentionBusyError
@@ -186,7 +186,7 @@ def test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay(
     finish_all(connection, trigger.workflow)
     (row,) = work_orders.list_work_orders(connection, Filter(trigger=trigger.name))
     connection.commit()
-    to_literal, pid = tokenizer.to_tsvector_literal, other_connection.info.backend_pid
+    to_literal, pid = search_index.to_tsvector_literal, other_connection.info.backend_pid
     retention_now = threading.Thread(target=keep, args=(other_connection,), kwargs={"days": days})
 
     def read_while_retention_begins(*texts: Any) -> str:
@@ -198,7 +198,7 @@ def test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay(
         )
         return to_literal(*texts)
 
-    monkeypatch.setattr(tokenizer, "to_tsvector_literal", read_while_retention_begins)
+    monkeypatch.setattr(search_index, "to_tsvector_literal", read_while_retention_begins)
     with connection.transaction():
         search_index.write_index(connection, [row.id])
     retention_now.join()

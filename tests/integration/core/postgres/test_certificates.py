@@ -13,8 +13,8 @@ from local_stack.certificates import Authority
 from local_stack.pgbouncer import CERTIFIED_USER
 from local_stack.stack import LocalStack
 from support.pgbouncer import certified_pooler
-from workorders.core.postgres.certificates import with_texts
 from workorders.core.postgres.connection import connect, error_code
+from workorders.core.postgres.credentials import with_texts
 
 pytestmark = pytest.mark.integration
 

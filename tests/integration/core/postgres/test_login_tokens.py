@@ -16,7 +16,7 @@ from local_stack.postgres import SUPERUSER
 from local_stack.stack import DATABASE, LocalStack
 from workorders.airflow.connections import async_database_url, database_url
 from workorders.airflow.triggers.polling import TriggererDatabase
-from workorders.core.postgres import login_tokens
+from workorders.core.postgres import credentials
 from workorders.core.postgres.connection import Connection, connect
 
 pytestmark = pytest.mark.integration
@@ -58,7 +58,7 @@ def cloud(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]
     module: Any = ModuleType("airflow.providers.amazon.aws.hooks.base_aws")
     module.AwsBaseHook = AwsBaseHook
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(login_tokens, "_tokens", {})
+    monkeypatch.setattr(credentials, "_tokens", {})
     role = sql.Identifier(USER)
     with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
@@ -93,7 +93,7 @@ def test_a_process_without_airflow_uses_the_token_that_it_was_given(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = database_url("iam_db")
-    monkeypatch.setattr(login_tokens, "_tokens", {})  # as in an executor
+    monkeypatch.setattr(credentials, "_tokens", {})  # as in an executor
     assert user_of(url) == USER
 
 

@@ -10,8 +10,7 @@ from local_stack.pgbouncer import LIMITS, PgBouncer, Pooling
 from local_stack.stack import LocalStack
 from support.pgbouncer import set_limits, start_pooler
 from workorders.airflow.triggers.polling import TriggererDatabase
-from workorders.core.postgres.connection import connect, error_code, is_outage
-from workorders.core.postgres.session_limits import SESSION_SETTINGS
+from workorders.core.postgres.connection import SESSION_SETTINGS, connect, error_code, is_outage
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ from support.eventually import eventually
 from support.executing import Executing
 from support.step_functions import CONNECTION, user_database
 from workorders.core.attribution import Attribution
-from workorders.core.bulk.changes import rerun_work_orders
+from workorders.core.bulk.runner import rerun_work_orders
 from workorders.core.exceptions import OwnershipLostError
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import steps

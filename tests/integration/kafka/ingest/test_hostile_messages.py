@@ -20,8 +20,8 @@ from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.history import export, search_index, work_orders
 from workorders.core.history import runs as run_history
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.runs import runs_of
 from workorders.core.items import Item
@@ -160,7 +160,7 @@ class Scene:
 
     def export_everything(self) -> None:
         self.connection.commit()
-        lines = b"".join(export.parts(self.connection, Filter(workflow=self.name))).decode()
+        lines = b"".join(work_orders.export_parts(self.connection, Filter(workflow=self.name))).decode()
         assert len([json.loads(line, parse_int=str) for line in lines.split("\n")[:-1]]) == len(self.ids())
 
     def rerun_everything(self) -> None:

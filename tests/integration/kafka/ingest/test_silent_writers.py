@@ -24,7 +24,7 @@ from support.ingesting import attempt, attempts, no_proof, partition_of, plan, r
 from support.work_orders import accepted_range, positions, remove
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
-from workorders.core.postgres import session_limits
+from workorders.core.postgres import connection as connections
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import LedgerConflictError
@@ -164,10 +164,10 @@ def test_a_machine_that_vanishes_during_a_copy_frees_its_partition(
     # At a tenth of the time, so that the test takes seconds: the keepalives find out after 6 s and not after 60.
     scaled = {
         setting: str(int(value) // 10)
-        for setting, value in session_limits.SESSION_SETTINGS.items()
+        for setting, value in connections.SESSION_SETTINGS.items()
         if setting in {"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_user_timeout"}
     }
-    monkeypatch.setattr(session_limits, "SESSION_SETTINGS", {**session_limits.SESSION_SETTINGS, **scaled})
+    monkeypatch.setattr(connections, "SESSION_SETTINGS", {**connections.SESSION_SETTINGS, **scaled})
     writer = Writer(stack, first, name)
     with at_work(writer) as (lost,):
         until_in_copy(connection, name)

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import yaml
 from local_stack.stack import CHECKOUT
 from workorders.core.definitions.json_schema import workflow_schema
 from workorders.core.definitions.loading import load_workflow
-from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.definitions.workflow import WorkflowDefinition, declared_workflows, workflow
+from workorders.core.exceptions import ConfigurationError
 
 EXAMPLES = sorted((CHECKOUT / "include" / "workflows").glob("*.yaml"))
 GOOD: dict[str, Any] = {"name": "ship", "callable": "shop.orders:ship"}
@@ -117,3 +119,49 @@ def test_the_schema_refuses_what_is_wrong(content: dict[str, Any]) -> None:
 def test_the_schema_describes_every_field() -> None:
     fields: dict[str, Any] = workflow_schema()["properties"]
     assert [name for name, field in fields.items() if not field.get("description")] == []
+
+
+def test_decorated_functions_are_workflows_of_the_module_that_defines_them() -> None:
+    first, second = declared_workflows("support.decorated_workflows")
+    assert (first.name, first.callable) == ("first_steps", "support.decorated_workflows:first_steps")
+    assert (str(first.ordering_key), first.retries.max_retries) == ("key", 2)
+    assert (second.name, second.concurrency) == ("second", 1)
+
+
+def test_a_decorated_function_can_be_called_as_before() -> None:
+    from support.decorated_workflows import first_steps
+
+    assert first_steps({"a": 1}, None) == {"seen": {"a": 1}}
+
+
+def test_a_wrong_field_of_a_decorator_names_the_function() -> None:
+    with pytest.raises(ConfigurationError, match=r"^json:dumps, line \d+: concurrency: expected"):
+        workflow(concurrency=0)(json.dumps)
+
+
+def test_only_functions_at_the_top_of_a_module_are_workflows() -> None:
+    with pytest.raises(ConfigurationError, match="at the top of a module"):
+
+        @workflow(name="step")
+        def step(_event: object, _context: object) -> None: ...
+
+
+def test_a_mistake_in_a_module_is_told_with_the_function_and_its_line() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        declared_workflows("support.decorated_wrongly")
+    assert str(caught.value).startswith("support.decorated_wrongly:wrong, line 8: concurency: there is no such field;")
+
+
+@pytest.mark.parametrize("given", ["second", {"name": "second"}, 3])
+def test_what_is_no_function_is_not_decorated(given: object) -> None:
+    with pytest.raises(ConfigurationError, match="takes its fields by name"):
+        workflow(given)  # type: ignore[call-overload]
+
+
+def test_a_function_that_yields_is_no_workflow() -> None:
+    with pytest.raises(ConfigurationError, match="this one yields"):
+        workflow(yielding)
+
+
+def yielding(_event: object, _context: object) -> Iterator[int]:
+    yield 1

@@ -25,13 +25,6 @@ def test_a_filter_is_shown_in_the_order_of_its_fields() -> None:
     assert str(Filter(selected=(UUID(int=1), UUID(int=2)))) == f"selected {UUID(int=1)} {UUID(int=2)}"
 
 
-def test_a_filter_names_one_work_order_or_several() -> None:
-    one, two = uuid4(), uuid4()
-    assert Filter(selected=(one,)).names_one
-    assert not Filter(selected=(one, two)).names_one
-    assert not Filter(trigger="orders").names_one
-
-
 def test_a_stored_filter_with_an_unknown_condition_is_refused_and_does_not_select_all() -> None:
     with pytest.raises(ValidationError, match="reason"):
         Filter.from_json({"reason": "not-json"})

@@ -5,8 +5,9 @@ import pytest
 from psycopg import conninfo, errors
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.postgres.connection import connection_string, is_outage
+from workorders.core.postgres.connection import _startup_options, _without_options, connection_string, is_outage
 
+GIVEN = conninfo.make_conninfo(host="proxy.example", user="ann", options=_startup_options({}))
 URL = "postgresql://someone:hunter2@db.example:5433/orders"
 
 
@@ -130,3 +131,25 @@ def test_a_connection_that_was_refused_for_good_is_no_outage(text: str) -> None:
 def test_an_error_that_is_not_the_databases_is_no_outage() -> None:
     assert not is_outage(psycopg.InterfaceError("the cursor is closed"))
     assert not is_outage(TimeoutError())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FATAL:  Feature not supported: RDS Proxy currently doesn\u2019t support command-line options.",
+        "ERROR:  unsupported startup parameter in options: lock_timeout. Please use unpooled connection or"
+        " remove this parameter from the startup package.",
+        "FATAL:  unsupported startup parameter: options",
+    ],
+    ids=["RDS Proxy", "Neon", "PgBouncer"],
+)
+def test_a_pooler_that_refuses_options_is_asked_without_them(text: str) -> None:
+    without = _without_options(GIVEN, psycopg.OperationalError(f"connection failed: {text}"))
+    assert conninfo.conninfo_to_dict(without) == {"host": "proxy.example", "user": "ann", "options": ""}
+
+
+def test_another_error_is_raised_as_it_is() -> None:
+    error = psycopg.OperationalError('FATAL:  password authentication failed for user "ann"')
+    with pytest.raises(psycopg.OperationalError) as raised:
+        _without_options(GIVEN, error)
+    assert raised.value is error

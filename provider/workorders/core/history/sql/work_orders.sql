@@ -1,10 +1,3 @@
--- name: triggers
-SELECT triggers.name, triggers.type, workflows.name AS workflow, triggers.definition, triggers.created_at,
-    triggers.updated_at
-FROM workorders.triggers
-JOIN workorders.workflows ON workflows.id = triggers.workflow_id
-ORDER BY triggers.name;
-
 -- name: newest_of_triggers
 -- The list of a trigger's work orders ends with its newest one; it is empty without a search index. BETWEEN is a fence:
 -- with an equality, the planner may look for a rare trigger from the end of the primary key.
@@ -121,3 +114,57 @@ FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
 LEFT JOIN workorders.dataclips ON dataclips.id = page.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
 ORDER BY page.place;
+
+-- name: lines_of_export
+-- JSON is made here, because a client's numbers are narrower than those of jsonb.
+SELECT row_to_json(line)::text
+FROM (
+    SELECT work_orders.id,
+        to_char(work_orders.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"') AS created_at,
+        triggers.name AS trigger, triggers.type AS trigger_type,
+        workflows.name AS workflow, work_orders.state, source_streams.name AS stream, work_orders.position,
+        rejections.code AS reason, rejections.detail,
+        translate(encode(rejections.raw, 'base64'), E'\n', '') AS raw_base64,
+        coalesce(newest.attempt, 0) AS attempts, newest.error_type, newest.error,
+        workorders.json_shown(coalesce(dataclips.request, rejections.request))::json AS request,
+        workorders.json_shown(dataclips.body)::json AS body
+    -- use: named
+    LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+    LEFT JOIN LATERAL (
+        SELECT attempt, error_type, error
+        FROM workorders.runs
+        WHERE runs.work_order_id = work_orders.id
+        ORDER BY attempt DESC
+        LIMIT 1
+    ) AS newest ON true
+    WHERE work_orders.id = ANY (%(ids)s)
+    ORDER BY work_orders.id
+) AS line;
+
+-- name: recount
+-- The clock is read when all are counted.
+INSERT INTO workorders.state_counts (trigger_id, workflow_id, state, work_orders, counted_at, seconds)
+SELECT trigger_id, workflow_id, state, count(*), now(),
+    extract(epoch FROM clock_timestamp() - statement_timestamp())::double precision
+FROM workorders.work_orders
+GROUP BY trigger_id, workflow_id, state;
+
+-- name: lock_counts
+LOCK TABLE workorders.state_counts IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: forget_counts
+DELETE FROM workorders.state_counts;
+
+-- name: are_counts_recent
+-- For a minute, or for twenty times as long as the counting took. NULL if there are none.
+SELECT now() - max(counted_at) < make_interval(secs => greatest(60, 20 * max(seconds))) FROM workorders.state_counts;
+
+-- name: counts
+SELECT state::text AS state, sum(work_orders)::bigint
+FROM workorders.state_counts
+WHERE %(workflow)s::text IS NULL OR workflow_id = (SELECT id FROM workorders.workflows WHERE name = %(workflow)s)
+GROUP BY state
+ORDER BY state;
+
+-- name: counted_at
+SELECT max(counted_at) FROM workorders.state_counts;

@@ -74,7 +74,7 @@ LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- block: note_steps
-    -- Transactions may have stored results in another database, from which this statement cannot delete them; see `steps`.
+    -- Transactions may have stored results in another database, from which this statement cannot delete them; see `delete_steps`.
     INSERT INTO workorders.expired_steps (connection, work_order_id)
     SELECT DISTINCT workflows.definition #>> '{database,connection}', runs.work_order_id
     FROM runs
@@ -193,3 +193,20 @@ WHERE state IN ('finished', 'cancelled', 'failed')
 -- For metrics, which show how long ago it was.
 INSERT INTO workorders.history_marks AS mark (name, id) VALUES ('retention', '00000000-0000-0000-0000-000000000000')
 ON CONFLICT (name) DO UPDATE SET moved_at = now();
+
+-- name: step_databases
+SELECT DISTINCT connection FROM workorders.expired_steps WHERE expired_at < now() - %(wait)s::interval;
+
+-- name: due_steps
+SELECT work_order_id
+FROM workorders.expired_steps
+WHERE connection = %(connection)s AND expired_at < now() - %(wait)s::interval
+ORDER BY expired_at
+LIMIT %(limit)s;
+
+-- name: delete_steps
+-- In the database of the workflow.
+DELETE FROM workorders_steps WHERE work_order_id = ANY (%(ids)s);
+
+-- name: forget_steps
+DELETE FROM workorders.expired_steps WHERE connection = %(connection)s AND work_order_id = ANY (%(ids)s);

@@ -5,7 +5,6 @@ from workorders.core.migrations.ddl import execute_sql_of
 revision = "outbox_0001"
 down_revision = None
 branch_labels = "outbox"
-depends_on = None
 
 
 def upgrade() -> None:

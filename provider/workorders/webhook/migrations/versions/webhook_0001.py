@@ -5,7 +5,6 @@ from workorders.core.migrations.ddl import execute_sql_of
 revision = "webhook_0001"
 down_revision = None
 branch_labels = "webhook"
-depends_on = None
 
 
 def upgrade() -> None:

@@ -14,7 +14,7 @@ from support.work_orders import accepted_range
 from workorders.core import workflows
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.maintenance import retention, steps
+from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
@@ -80,19 +80,19 @@ def test_results_go_a_day_after_their_work_order_can_never_run_again(
 
     retain(connection, days=9)
     let_a_day_pass(connection)
-    assert steps.list_databases(connection) == []
+    assert retention.list_step_databases(connection) == []
     retain(connection, days=11)
-    assert steps.list_databases(connection) == []
+    assert retention.list_step_databases(connection) == []
     connection.commit()
-    assert steps.delete_steps(connection, CONNECTION, shop) == 0
+    assert retention.delete_steps(connection, CONNECTION, shop) == 0
 
     let_a_day_pass(connection)
-    assert steps.list_databases(connection) == [CONNECTION]
+    assert retention.list_step_databases(connection) == [CONNECTION]
     connection.commit()
-    assert steps.delete_steps(connection, "other_db", shop) == 0
-    assert steps.delete_steps(connection, CONNECTION, shop, step=2) == 6
+    assert retention.delete_steps(connection, "other_db", shop) == 0
+    assert retention.delete_steps(connection, CONNECTION, shop, step=2) == 6
     assert left(shop) == {waiting, of_another_installation}
-    assert steps.list_databases(connection) == []
+    assert retention.list_step_databases(connection) == []
     connection.execute("UPDATE workorders.work_orders SET state = 'cancelled' WHERE id = %s", [waiting])
     connection.commit()
 
@@ -107,13 +107,13 @@ def test_nothing_is_noted_of_a_workflow_without_a_database_and_a_failure_keeps_w
         store(shop, *(run.work_order_id for run in finish_all(connection, name)))
         retain(connection, days=11)
         let_a_day_pass(connection)
-        assert steps.list_databases(connection) == ([] if database is None else [CONNECTION])
+        assert retention.list_step_databases(connection) == ([] if database is None else [CONNECTION])
         connection.commit()
     shop.execute("ALTER TABLE workorders_steps RENAME TO hidden")
     shop.commit()
     with pytest.raises(Exception, match="workorders_steps"):
-        steps.delete_steps(connection, CONNECTION, shop)
+        retention.delete_steps(connection, CONNECTION, shop)
     shop.execute("ALTER TABLE hidden RENAME TO workorders_steps")
     shop.commit()
-    assert steps.delete_steps(connection, CONNECTION, shop) == 4
+    assert retention.delete_steps(connection, CONNECTION, shop) == 4
     assert len(left(shop)) == 2

@@ -3,7 +3,7 @@ from uuid import uuid4
 
 import pytest
 
-from workorders.core.history.steps import Step, describe_end
+from workorders.core.history.runs import Step, describe_end
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.outbox import new_outbox
-from workorders.core import identities, schema
+from workorders.core import schema
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import Connection
 from workorders.outbox import OutboxMessage, publish
@@ -21,17 +21,17 @@ def connection(connection: Connection) -> Iterator[Connection]:
     """A connection, after which no sequence is behind."""
     yield connection
     connection.rollback()
-    identities.advance(connection)
+    schema.advance_sequences(connection)
     connection.commit()
 
 
 def test_each_identity_column_is_compared_with_its_rows(connection: Connection) -> None:
     connection.execute("INSERT INTO workorders.workflows (name) VALUES ('numbered') ON CONFLICT DO NOTHING")
     connection.commit()
-    assert identities.find_behind(connection) == []
+    assert schema.find_sequences_behind(connection) == []
     connection.execute(RESET, ["workorders.workflows"])
-    (behind,) = identities.find_behind(connection)
-    assert (behind.table, behind.last < behind.highest) == ("workflows", True)
+    ((table, _, last, highest),) = schema.find_sequences_behind(connection)
+    assert (table, last < highest) == ("workflows", True)
 
 
 def test_an_upgrade_advances_what_is_behind_and_until_then_the_tables_are_refused(
@@ -60,7 +60,7 @@ def test_held_messages_count_for_the_numbers_of_those_that_wait(connection: Conn
     )
     connection.execute("DELETE FROM workorders.outbox_messages WHERE hold_id IS NULL")
     connection.execute(RESET, ["workorders.outbox_messages"])
-    assert [behind.table for behind in identities.find_behind(connection)] == ["outbox_messages"]
+    assert [table for table, *_ in schema.find_sequences_behind(connection)] == ["outbox_messages"]
 
 
 def test_the_relay_sends_nothing_while_newer_messages_could_get_lower_numbers(stack: LocalStack, name: str) -> None:

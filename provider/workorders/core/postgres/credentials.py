@@ -1,6 +1,8 @@
-"""Certificates and keys as texts of a connection string, because Spark's executors do not have the worker's files.
+"""Certificates and keys as texts of a connection string, and passwords that are tokens.
 
-libpq reads them from files only. So each text becomes a file in this process's memory, which is on no disk.
+Spark's executors do not have the worker's files, and libpq reads certificates from files only. So each text becomes a
+file in this process's memory, which is on no disk. A token of some minutes, such as those of IAM, is checked when a
+connection is opened, and not afterwards: each connection gets a new one.
 """
 
 import os
@@ -10,9 +12,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+import psycopg
 from psycopg import conninfo
 
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 
 _FIELDS: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _TEXT: Final = "-----BEGIN "
@@ -21,6 +24,10 @@ _MAX_FILES: Final = 64
 
 _files: OrderedDict[str, int] = OrderedDict()
 _lock: Final = Lock()
+
+_Login = tuple[str, ...]
+
+_tokens: Final[dict[_Login, Callable[[], str]]] = {}
 
 
 def with_texts(text: str) -> str:
@@ -63,3 +70,31 @@ def _file_of(content: str) -> str:
         while len(_files) > _MAX_FILES:
             os.close(_files.popitem(last=False)[1])
         return f"/proc/self/fd/{_files[content]}"
+
+
+def register_tokens(text: str, new_token: Callable[[], str]) -> None:
+    """Let all later connections of this process with the same host, port, user, and database have new tokens.
+
+    A password in the text is not used. `new_token` may block, and raise anything.
+    """
+    _tokens[_login(text)] = new_token
+
+
+def with_token(text: str) -> str:
+    """Return a connection string with a new token, if the password of its login is one. It may block."""
+    new_token = _tokens.get(_login(text)) if _tokens else None
+    if new_token is None:
+        return text
+    try:
+        token = new_token()
+    except Exception as error:
+        raise psycopg.OperationalError(
+            f"There is no token for the login to Postgres ({type(error).__name__}: {one_line(error)}); nothing was "
+            f"connected; correct the AWS or Azure connection that its Airflow connection names."
+        ) from error
+    return conninfo.make_conninfo(text, password=token)
+
+
+def _login(text: str) -> _Login:
+    parts = conninfo.conninfo_to_dict(text)
+    return tuple(str(parts.get(name) or "") for name in ("host", "port", "user", "dbname"))

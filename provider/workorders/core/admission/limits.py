@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
 from workorders.core.admission.rules import AdmissionState, Rule
@@ -10,6 +10,9 @@ from workorders.core.exceptions import LimitReachedError
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
+
+if TYPE_CHECKING:  # what creates work orders needs no model
+    from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 
@@ -111,30 +114,24 @@ def lock_counts(connection: Connection, work_order_ids: Sequence[UUID]) -> set[i
 
     In the order of these ids, and before any work order is locked, as in all other transactions.
     """
-    limited = [workflow_id for workflow_id, _ in _limited(connection, ids=work_order_ids)]
+    limited = [id_ for (id_,) in connection.execute(_QUERIES["limited"], {"ids": list(work_order_ids)})]
     for workflow_id in limited:
         lock_count(connection, workflow_id)
     return set(limited)
 
 
-def list_usage(connection: Connection, workflow: str) -> list[LimitUsage]:
+def list_usage(connection: Connection, workflow: "Workflow") -> list[LimitUsage]:
     """Return how much of each limit of a workflow is used; locks nothing."""
+    rule = LimitSettings.read(workflow.definition.limits.model_dump()) if workflow.definition else None
+    if rule is None:
+        return []
+    left, on_reached = peek(connection, workflow.id, rule), "wait" if rule.waits else "reject"
     found = []
-    for workflow_id, rule in _limited(connection, workflow=workflow):
-        left, on_reached = peek(connection, workflow_id, rule), "wait" if rule.waits else "reject"
-        if rule.waiting is not None and left.waiting is not None:
-            found.append(LimitUsage("work orders that wait", rule.waiting, rule.waiting - left.waiting, on_reached))
-        if rule.per_day is not None and left.today is not None:
-            found.append(LimitUsage("new runs today (UTC)", rule.per_day, rule.per_day - left.today, on_reached))
+    if rule.waiting is not None and left.waiting is not None:
+        found.append(LimitUsage("work orders that wait", rule.waiting, rule.waiting - left.waiting, on_reached))
+    if rule.per_day is not None and left.today is not None:
+        found.append(LimitUsage("new runs today (UTC)", rule.per_day, rule.per_day - left.today, on_reached))
     return found
-
-
-def _limited(
-    connection: Connection, *, ids: Sequence[UUID] = (), workflow: str | None = None
-) -> list[tuple[int, LimitSettings]]:
-    """Return the workflows with limits among work orders, or the workflow of a name if it has limits."""
-    found = connection.execute(_QUERIES["limited"], {"ids": list(ids), "workflow": workflow}).fetchall()
-    return [(id_, rule) for id_, stored in found if (rule := LimitSettings.read(stored)) is not None]
 
 
 def require_capacity(connection: Connection, trigger: Trigger) -> None:

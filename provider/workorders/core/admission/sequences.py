@@ -80,7 +80,6 @@ def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], c
     an entry uses no capacity, and neither does releasing it, because a gap must be able to close.
     """
     decision = Decision()
-    before = {key: frozenset(state.parked) for key, state in sequences.items()}
     for entry in entries:
         if entry.sequence is None:
             _admit(decision, entry, capacity)
@@ -89,7 +88,11 @@ def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], c
             decision.rejected.append(AdmissionRejection(entry.id, NO_NUMBER, detail))
         else:
             _decide_in_sequence(decision, entry, entry.sequence, entry.number, sequences[entry.sequence], capacity)
-    _drop_parking_within_call(decision, before)
+    # What this call parked and released is admitted, because no other transaction saw it parked.
+    passing = {part.id for part in decision.parked} & {part.id for part in decision.released}
+    decision.parked = [part for part in decision.parked if part.id not in passing]
+    decision.released = [part for part in decision.released if part.id not in passing]
+    decision.admitted += len(passing)
     return decision
 
 
@@ -134,14 +137,6 @@ def _reject_below(id_: bytes, number: int, state: SequenceState) -> AdmissionRej
         return AdmissionRejection(id_, LATE, detail)
     detail = f"number {number} of its sequence is not above {state.high_water_mark}, up to which all were admitted"
     return AdmissionRejection(id_, DUPLICATE, detail)
-
-
-def _drop_parking_within_call(decision: Decision, before: Mapping[bytes, frozenset[int]]) -> None:
-    """Count entries that this call parked and released as admitted, because no other transaction saw them parked."""
-    passing = {part.id for part in decision.released if part.number not in before[part.sequence]}
-    decision.parked = [part for part in decision.parked if part.id not in passing]
-    decision.released = [part for part in decision.released if part.id not in passing]
-    decision.admitted += len(passing)
 
 
 def parse_number(found: Any) -> int | None:
@@ -218,10 +213,15 @@ class SequenceRule(Rule):
         for key, begin, end in state.connection.execute(_QUERIES["given_up"], arguments):
             sequence = self._sequences[key.bytes]
             sequence.skipped = (*sequence.skipped, (begin, end))
-        with_parked = {key for key, (_, parked) in marks.items() if parked}
-        if with_parked:
-            entries = [entry for entry in self._remaining if entry.sequence in with_parked]
-            _fetch_parked(state.connection, state.trigger.id, self._sequences, entries)
+        numbered = [
+            Numbered(entry.sequence, entry.number, entry.id)
+            for entry in self._remaining
+            if entry.sequence and entry.number is not None and marks[entry.sequence][1]
+        ]
+        if numbered:
+            # A sequence whose next number is not among the entries releases none.
+            closing = {part.sequence for part in numbered if part.number - 1 == marks[part.sequence][0]}
+            fetch_parked(state.connection, state.trigger.id, self._sequences, closing, numbered)
 
     def decide(self, state: AdmissionState) -> None:
         """Admit, park, or reject each work order that no rule has decided about."""
@@ -242,28 +242,15 @@ def lock_high_water_marks(
     return {key.bytes: (mark, parked) for key, mark, parked in connection.execute(_QUERIES["lock"], arguments)}
 
 
-def _fetch_parked(
-    connection: Connection, trigger_id: int, sequences: Mapping[bytes, SequenceState], entries: Iterable[Entry]
+def fetch_parked(
+    connection: Connection,
+    trigger_id: int,
+    sequences: Mapping[bytes, SequenceState],
+    closing: Iterable[bytes],
+    same: Collection[Numbered] = (),
 ) -> None:
-    """Read what is parked under a number that came again, and all of a key whose gap may close now.
-
-    A key without a high-water mark has nothing parked. One whose next number is not among the entries releases none.
-    """
-    closing: set[bytes] = set()
-    same: list[tuple[bytes, int]] = []
-    for entry in entries:
-        if entry.sequence is None or entry.number is None:
-            continue
-        mark = sequences[entry.sequence].high_water_mark
-        if mark is not None and entry.number == mark + 1:
-            closing.add(entry.sequence)
-        same.append((entry.sequence, entry.number))
-    arguments = {
-        "trigger_id": trigger_id,
-        "closing": uuids(closing),
-        "keys": uuids(key for key, _ in same),
-        "numbers": integers(number for _, number in same),
-    }
+    """Read all that is parked of the keys whose gap may close, and what is parked under a number that came again."""
+    arguments = {"trigger_id": trigger_id, "closing": uuids(closing), **_columns(same)}
     for key, number, id_ in connection.execute(_QUERIES["parked"], arguments):
         sequences[key.bytes].parked[number] = id_.bytes
 

@@ -10,8 +10,8 @@ from workorders.core import workers
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.runs import lifecycle, steps
-from workorders.core.runs.steps import StoredSteps
+from workorders.core.runs import lifecycle
+from workorders.core.runs.lifecycle import StoredSteps
 from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/claiming.sql")
@@ -148,5 +148,5 @@ def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list
     again = [run.run_id for run in runs if run.attempt > 1]
     if not again:
         return runs
-    stored = steps.find(connection, again)
+    stored = lifecycle.find_steps(connection, again)
     return [replace(run, stored=stored.get(run.run_id)) for run in runs]

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import FinalState, RunResult
-from workorders.core.runs.steps import FinishedStep
+from workorders.core.runs.lifecycle import FinalState, FinishedStep, RunResult
 from workorders.core.worker import child
 from workorders.core.worker.child_handle import MAX_SENT, START_SECONDS, ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
@@ -121,9 +120,11 @@ class ProcessPool:
 
     def drop(self, run_ids: Collection[UUID]) -> None:
         """Remove runs that the worker does not own any more, and kill the processes that have one."""
+        if not run_ids:
+            return
         for process in self._processes:
             self._take_back(process)
-        self._queue.drop(run_ids)
+        self._queue.remove(lambda run: run.run_id in run_ids)
         for process in list(self._processes):
             run = process.in_flight
             if run is not None and run.run_id in run_ids:
@@ -153,11 +154,7 @@ class ProcessPool:
 
     def return_unstarted(self, ordering_keys: Collection[int] | None = None) -> list[ClaimedRun]:
         """Remove and return the runs that no process has; if ordering keys are given, only those of these."""
-        runs = self._queue.take_all()
-        if ordering_keys is None:
-            return runs
-        self._queue.put(run for run in runs if run.ordering_key not in ordering_keys)
-        return [run for run in runs if run.ordering_key in ordering_keys]
+        return self._queue.remove(lambda run: ordering_keys is None or run.ordering_key in ordering_keys)
 
     def stop(self) -> tuple[list[RunResult], list[ClaimedRun]]:
         """Kill every process, and return the results that were on their way and the runs that had not begun.
@@ -172,7 +169,7 @@ class ProcessPool:
             with suppress(CallableUnavailableError):
                 results.extend(self._received(process))
             left += process.take_back()
-        left += self._queue.take_all()
+        left += self._queue.remove()
         self.close()
         return results, left
 
@@ -194,9 +191,8 @@ class ProcessPool:
         """
         deadline = time.monotonic() + seconds
         results: list[RunResult] = []
-        readable: Collection[int] | None = None
         while True:
-            found = self._step(readable)
+            found = self._step()
             now = time.monotonic()
             if found and not results:
                 deadline = min(deadline, now + _GATHER_SECONDS)
@@ -211,23 +207,21 @@ class ProcessPool:
             has_more = all(len(process.sent) != 1 for process in self._processes)
             if results and has_more and deadline - now > _PAUSE_SECONDS:
                 time.sleep(_PAUSE_SECONDS)
-                readable = None
             else:
                 left = max(min(process.seconds_left for process in self._processes), 0.001)
-                readable = wait_for(self._processes, min(deadline - now, left, _CHECK_SECONDS))
+                wait_for(self._processes, min(deadline - now, left, _CHECK_SECONDS))
 
-    def _step(self, readable: Collection[int] | None) -> list[RunResult]:
-        """Take a step, and return the results of the processes whose pipes are `readable`, or of all."""
+    def _step(self) -> list[RunResult]:
+        """Take a step, and return the results that have arrived."""
         results: list[RunResult] = []
-        is_check = self._is_check_due()
+        self._bound_logs()
         for process in list(self._processes):
-            looks = is_check or readable is None or process.results in readable or process.is_late
             # Read first: a run whose result has arrived, if only in part, was neither killed nor crashed.
-            received = self._received(process) if looks else []
+            received = self._received(process)
             results += received
             if received:
                 continue
-            has_ended = looks and process.ended
+            has_ended = process.ended
             if has_ended or process.fault or process.is_late:
                 results += self._end(process, is_late=not has_ended)
             elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
@@ -239,13 +233,13 @@ class ProcessPool:
 
     def _received(self, process: ChildProcess) -> list[RunResult]:
         results: list[RunResult] = []
-        for frame in process.receive():
+        if process.fault is None:
             try:
-                results += self._results_of(process, frame)
+                for frame in process.receive():
+                    results += self._results_of(process, frame)
             # It sends what another process of callables would not, so no field of it can be trusted.
             except (TypeError, ValueError, OverflowError, OSError) as error:
                 process.fault = f"The process sent what is no result ({error}), so it was killed."
-                break
         return results
 
     def _results_of(self, process: ChildProcess, frame: Frame) -> list[RunResult]:
@@ -363,14 +357,12 @@ class ProcessPool:
         if runs:
             process.send([(run, self._spans.begin(run)) for run in runs])
 
-    def _is_check_due(self) -> bool:
+    def _bound_logs(self) -> None:
         now = time.monotonic()
-        is_due = now - self._checked_at >= _CHECK_SECONDS
-        if is_due:
+        if now - self._checked_at >= _CHECK_SECONDS:
             self._checked_at = now
             for process in self._processes:
                 process.bound_log()
-        return is_due
 
     def _log_output(self, process: ChildProcess) -> None:
         if text := self._output_of(process):

@@ -6,9 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -50,8 +49,7 @@ _BEFORE_COMMIT: Final = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg
 """Errors that end a transaction before its COMMIT: the session was idle, or a deferred constraint waited too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """A step that is committed."""
 
     result: bytes

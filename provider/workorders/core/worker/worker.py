@@ -12,8 +12,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import RunResult
-from workorders.core.runs.steps import FinishedStep
+from workorders.core.runs.lifecycle import FinishedStep, RunResult
 from workorders.core.worker.exceptions import ExecutionError
 from workorders.core.worker.process_pool import ProcessPool
 from workorders.core.worker.result_store import (
@@ -78,7 +77,7 @@ class Worker:
         self._ended: list[RunResult] = []
         self._steps: list[FinishedStep] = []
         self._ended_bytes = 0
-        self._oldest_ended = 0.0
+        self._stored_at = 0.0
         self._is_drained = False
         self._look_at = 0.0
         self._ask_at = 0.0
@@ -247,7 +246,6 @@ class Worker:
     def _take_steps(self) -> None:
         """Take the steps that runs have finished, and store them if a run waits for that."""
         if taken := self._pool.take_steps():
-            self._note_oldest()
             self._steps += taken
             self._ended_bytes += sum(len(step.result) for step in taken)
             if any(not step.committed_elsewhere for step in taken):
@@ -264,28 +262,22 @@ class Worker:
         # The worker does not own the other runs any more.
         self._pool.drop({step.run_id for step in steps} - {step.run_id for step, _ in stored})
 
-    def _note_oldest(self) -> None:
-        if not self._ended and not self._steps:
-            self._oldest_ended = time.monotonic()
-
     def _end(self, results: Iterable[RunResult]) -> None:
-        self._note_oldest()
         for result in results:
             self._ended.append(result)
             self._ended_bytes += size_of(result)
 
     def _store_when_due(self) -> None:
-        waited = time.monotonic() - self._oldest_ended
-        idle = not self._queue and not self._pool.unfinished
         is_due = (
             len(self._ended) >= MAX_STORED_RUNS
             or self._ended_bytes >= MAX_STORED_BYTES
-            or waited > MAX_STORE_DELAY_SECONDS
-            or idle
-            or len(self._pool.held_keys) > 0
+            or time.monotonic() - self._stored_at > MAX_STORE_DELAY_SECONDS
+            or not (self._queue or self._pool.unfinished)
+            or self._pool.held_keys
         )
         if self._store.is_due or ((self._ended or self._steps) and is_due):
             self._store_results()
+            self._stored_at = time.monotonic()
 
     def _store_results(self) -> None:
         self._require_ownership()

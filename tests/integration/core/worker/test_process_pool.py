@@ -142,6 +142,16 @@ def test_what_is_taken_back_from_a_slow_process_is_executed_once(tmp_path: Path)
     assert (tmp_path / "noted").read_text().split()[-7:] == [*words, "last"]
 
 
+def test_what_was_sent_ahead_stays_with_its_process_when_no_run_is_dropped(tmp_path: Path) -> None:
+    with ProcessPool(calling("note")) as pool:
+        pool.submit(_slow_and_others(pool, tmp_path / "noted"))
+        eventually(lambda: not pool.poll(0.01) and _running(pool), seconds=30, what="the slow run")
+        (process,) = pool._processes
+        sent = list(process.sent)
+        pool.drop(set())
+        assert list(process.sent) == sent
+
+
 def test_a_run_that_was_taken_back_is_not_begun_with_the_token_of_a_later_one(tmp_path: Path) -> None:
     file = tmp_path / "noted"
     slow, taken, later = (
@@ -302,8 +312,8 @@ def test_a_forked_copy_of_a_process_reports_nothing(do: str) -> None:
         ["RUN", "lost", None, [0.0, 1.0], True, ""],
         ["RUN", "failed", ["Error"], [0.0, 1.0], True, ""],
         ["RUN", "success", None, [0.0, 1.0], "no", ""],
-        ["step", "RUN", 7, None],
-        ["step", "RUN", "name", [0.0, "no id"]],
+        ["step", "RUN", 7, 0.0, "RUN", False],
+        ["step", "RUN", "name", 0.0, "no id", False],
     ],
     ids=str,
 )

@@ -1,7 +1,7 @@
 """A pool of warm child processes that execute runs."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from itertools import chain
 from typing import Final
@@ -63,11 +63,13 @@ class ProcessPool:
         self._captured_bytes = definition.max_log_bytes + 2 * mask.max_secret_bytes
         self._result_maker = ResultMaker(definition.max_log_bytes, mask)
         self._log = log
-        self._queue = OrderedQueue()
+        #: The runs that no process has; the caller adds and removes some.
+        self.unsent = OrderedQueue()
         self._spans = RunSpans(definition.name)
         #: Ordering keys that are held after a failure.
         self.held_keys: list[int] = []
-        self._steps: list[FinishedStep] = []
+        #: Steps that runs have finished, until the caller has stored them; `answer_step` is due for some.
+        self.steps: list[FinishedStep] = []
         self._mean_seconds: float | None = None
         #: About how many seconds a run lasts: the mean of the last runs, or more if one at work already lasts longer;
         #: None while that is unknown. Of the last poll, because results that wait to be read make it look longer.
@@ -88,7 +90,7 @@ class ProcessPool:
     @property
     def unfinished(self) -> int:
         """How many runs have no result yet."""
-        return len(self._queue) + self._sent
+        return len(self.unsent) + self._sent
 
     @property
     def free_capacity(self) -> int:
@@ -114,28 +116,19 @@ class ProcessPool:
     def _sent(self) -> int:
         return sum(len(process.sent) for process in self._processes)
 
-    def submit(self, runs: Iterable[ClaimedRun]) -> None:
-        """Add runs."""
-        self._queue.put(runs)
-
     def drop(self, run_ids: Collection[UUID]) -> None:
         """Remove runs that the worker does not own any more, and kill the processes that have one."""
         if not run_ids:
             return
         for process in self._processes:
             self._take_back(process)
-        self._queue.remove(lambda run: run.run_id in run_ids)
+        self.unsent.remove(lambda run: run.run_id in run_ids)
         for process in list(self._processes):
             run = process.in_flight
             if run is not None and run.run_id in run_ids:
                 self._processes.remove(process)
                 process.close()
-                self._queue.free(run.ordering_key)
-
-    def take_steps(self) -> list[FinishedStep]:
-        """Return the steps that runs have finished since the last call; `answer_step` is due for some of them."""
-        taken, self._steps = self._steps, []
-        return taken
+                self.unsent.free(run.ordering_key)
 
     def answer_step(self, step: FinishedStep, error: str | None) -> None:
         """Let a run continue that waits until its step is stored, or tell it why the step cannot be."""
@@ -146,32 +139,26 @@ class ProcessPool:
     def resume(self) -> None:
         """Continue with the ordering keys that were held after failures."""
         while self.held_keys:
-            self._queue.free(self.held_keys.pop())
+            self.unsent.free(self.held_keys.pop())
 
     def run_ids(self) -> set[UUID]:
         """Return the ids of all runs that have no result yet."""
-        return {run.run_id for run in chain(self._queue, *(process.sent for process in self._processes))}
+        return {run.run_id for run in chain(self.unsent, *(process.sent for process in self._processes))}
 
-    def return_unstarted(self, ordering_keys: Collection[int] | None = None) -> list[ClaimedRun]:
-        """Remove and return the runs that no process has; if ordering keys are given, only those of these."""
-        return self._queue.remove(lambda run: ordering_keys is None or run.ordering_key in ordering_keys)
+    def stop(self) -> list[RunResult]:
+        """Kill every process, take back the runs that had not begun, and return the results that were on their way.
 
-    def stop(self) -> tuple[list[RunResult], list[ClaimedRun]]:
-        """Kill every process, and return the results that were on their way and the runs that had not begun.
-
-        A run that was at work is in neither, because how far it came is unknown.
+        A run that was at work has no result, because how far it came is unknown.
         """
         results: list[RunResult] = []
-        left: list[ClaimedRun] = []
         for process in self._processes:
             # Kill first: a live process could begin its run in the meantime.
             process.kill()
             with suppress(CallableUnavailableError):
                 results.extend(self._received(process))
-            left += process.take_back()
-        left += self._queue.remove()
+            self._take_back(process)
         self.close()
-        return results, left
+        return results
 
     def kill(self) -> None:
         """Kill every process, from any thread, and start no other one."""
@@ -197,9 +184,9 @@ class ProcessPool:
             if found and not results:
                 deadline = min(deadline, now + _GATHER_SECONDS)
             results += found
-            starting = self._queue.ready and self._processes
+            starting = self.unsent.ready and self._processes
             is_last = len(results) > 0 and self.unfinished <= len(self._processes)
-            if any(not step.committed_elsewhere for step in self._steps):
+            if any(not step.committed_elsewhere for step in self.steps):
                 deadline = min(deadline, now + _GATHER_STEPS_SECONDS)
                 is_last |= all(process.is_asking for process in self._processes if process.in_flight)
             if now >= deadline or is_last or not (self._sent or starting):
@@ -258,7 +245,7 @@ class ProcessPool:
                 self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
             case [child.STEP, run_id, *_] if run and run_id == str(run.run_id):
                 step = finished_step(run, frame)
-                self._steps.append(step)
+                self.steps.append(step)
                 if not step.committed_elsewhere:
                     process.note_step(step.name)
             case [run_id, *_] if run and run_id == str(run.run_id):
@@ -279,7 +266,7 @@ class ProcessPool:
 
     def _take_back(self, process: ChildProcess) -> None:
         for run in reversed(process.take_back()):
-            self._queue.put_back(run)
+            self.unsent.put_back(run)
 
     def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:
         """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
@@ -287,7 +274,7 @@ class ProcessPool:
         if run.ordering_key is not None and result.state != "success":
             self.held_keys.append(run.ordering_key)
         else:
-            self._queue.free(run.ordering_key)
+            self.unsent.free(run.ordering_key)
         return result
 
     def _end(self, process: ChildProcess, *, is_late: bool) -> list[RunResult]:
@@ -336,7 +323,7 @@ class ProcessPool:
             self.kill()
 
     def _start_and_send(self) -> None:
-        wanted = min(self._useful_processes, self._queue.ready + self._sent)
+        wanted = min(self._useful_processes, self.unsent.ready + self._sent)
         while len(self._processes) < wanted:
             self._processes.append(
                 ChildProcess(self._definition, captured_bytes=self._captured_bytes, user_database=self._user_database)
@@ -346,13 +333,13 @@ class ProcessPool:
             process.push()
             # Many at once, because each call costs a write.
             if number < wanted and process.ready and not process.is_unsent and 2 * len(process.sent) <= ahead:
-                self._send(process, min(ahead - len(process.sent), -(-self._queue.ready // wanted)))
+                self._send(process, min(ahead - len(process.sent), -(-self.unsent.ready // wanted)))
 
     def _send(self, process: ChildProcess, limit: int) -> None:
         runs: list[ClaimedRun] = []
         size = 0
-        while len(runs) < limit and size < _MAX_SENT_BYTES and self._queue.ready:
-            runs.append(self._queue.take())
+        while len(runs) < limit and size < _MAX_SENT_BYTES and self.unsent.ready:
+            runs.append(self.unsent.take())
             size += runs[-1].size
         if runs:
             process.send([(run, self._spans.begin(run)) for run in runs])

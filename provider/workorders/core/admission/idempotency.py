@@ -86,7 +86,6 @@ class IdempotencyRule(Rule):
         super().__init__()
         self._settings = settings
         self._keyed: list[bytes] = []
-        self._repeats: list[tuple[bytes, bytes]] = []
 
     @classmethod
     def of(cls, trigger: Trigger) -> Iterable["IdempotencyRule"]:
@@ -104,16 +103,12 @@ class IdempotencyRule(Rule):
 
         return observe
 
-    def lock(self, state: AdmissionState) -> None:
-        """Acquire the keys, and read the holders of those that are not free."""
+    def decide(self, state: AdmissionState) -> None:
+        """Acquire the keys, and reject or ignore the work orders whose key another one holds."""
         passed_over = state.passed_over
         self._keyed = [row for row in self.notes if row[ID_OF] not in passed_over] if passed_over else self.notes
-        self._repeats = _acquire(state, self._settings.window_seconds, self._keyed)
-        passed_over.update(row[ID_OF] for row, _ in self._repeats)
-
-    def decide(self, state: AdmissionState) -> None:
-        """Reject or ignore the work orders whose key another one holds."""
-        for row, holder in self._repeats:
+        for row, holder in _acquire(state, self._settings.window_seconds, self._keyed):
+            passed_over.add(row[ID_OF])
             (position, _), *_ = binary_rows.sources([row])
             if self._settings.ignores(position):
                 state.ignored.append(RepeatOf(row[ID_OF], holder))

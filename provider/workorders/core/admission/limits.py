@@ -85,7 +85,7 @@ class LimitRule(Rule):
         settings = LimitSettings.of(trigger)
         return () if settings is None else (cls(settings),)
 
-    def lock(self, state: AdmissionState) -> None:
+    def decide(self, state: AdmissionState) -> None:
         """Lock the count of the workflow, and read its capacity."""
         if state.with_input:
             workflow_id = state.trigger.workflow_id

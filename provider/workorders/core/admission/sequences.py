@@ -4,6 +4,7 @@ A sequence is a high-water mark per key, and the work orders that are parked abo
 that tests can try any order of arrival.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ NO_NUMBER: Final = "no-sequence-number"
 
 _MIN_NUMBER: Final = -(2**63)
 _MAX_NUMBER: Final = 2**63 - 1
-_MAX_DIGITS: Final = 19
+_DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
 _MAX_NAME: Final = 200
 
 
@@ -141,10 +142,7 @@ def _reject_below(id_: bytes, number: int, state: SequenceState) -> AdmissionRej
 
 def parse_number(found: Any) -> int | None:
     """Return the number of an event: a whole number of 64 bits, or its digits as text, as in headers; else None."""
-    if isinstance(found, str):
-        digits = found.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
-            return None
+    if isinstance(found, str) and _DIGITS.fullmatch(found):
         found = int(found)
     if isinstance(found, bool) or not isinstance(found, int):
         return None
@@ -192,7 +190,14 @@ class SequenceRule(Rule):
 
         return observe
 
-    def lock(self, state: AdmissionState) -> None:
+    def decide(self, state: AdmissionState) -> None:
+        """Admit, park, or reject each work order that no rule has decided about."""
+        self._lock(state)
+        self._decision = decide(self._remaining, self._sequences, state.capacity)
+        state.admitted, state.released = self._decision.admitted, len(self._decision.released)
+        state.rejections += self._decision.rejected
+
+    def _lock(self, state: AdmissionState) -> None:
         """Lock the sequence of every key, in the order of the keys, and read what matters for the entries.
 
         A new key begins now. Its high-water mark is before the first number of the definition; if it is None, the first
@@ -222,12 +227,6 @@ class SequenceRule(Rule):
             # A sequence whose next number is not among the entries releases none.
             closing = {part.sequence for part in numbered if part.number - 1 == marks[part.sequence][0]}
             fetch_parked(state.connection, state.trigger.id, self._sequences, closing, numbered)
-
-    def decide(self, state: AdmissionState) -> None:
-        """Admit, park, or reject each work order that no rule has decided about."""
-        self._decision = decide(self._remaining, self._sequences, state.capacity)
-        state.admitted, state.released = self._decision.admitted, len(self._decision.released)
-        state.rejections += self._decision.rejected
 
     def write(self, state: AdmissionState) -> None:
         """Write what is parked and released, and the high-water marks."""

@@ -161,7 +161,6 @@ class SequenceRule(Rule):
         self._mark = None if stored is None or stored["start"] == "first" else int(stored["start"]) - 1
         self._names: dict[bytes, str] = {}
         self._sequences: dict[bytes, SequenceState] = {}
-        self._remaining: list[Entry] = []
         self._decision = Decision()
 
     @classmethod
@@ -192,19 +191,19 @@ class SequenceRule(Rule):
 
     def decide(self, state: AdmissionState) -> None:
         """Admit, park, or reject each work order that no rule has decided about."""
-        self._lock(state)
-        self._decision = decide(self._remaining, self._sequences, state.capacity)
+        entries = [entry for entry in self.notes if entry.id not in state.passed_over]
+        self._lock(state, entries)
+        self._decision = decide(entries, self._sequences, state.capacity)
         state.admitted, state.released = self._decision.admitted, len(self._decision.released)
         state.rejections += self._decision.rejected
 
-    def _lock(self, state: AdmissionState) -> None:
+    def _lock(self, state: AdmissionState, entries: Sequence[Entry]) -> None:
         """Lock the sequence of every key, in the order of the keys, and read what matters for the entries.
 
         A new key begins now. Its high-water mark is before the first number of the definition; if it is None, the first
         number to arrive begins the sequence.
         """
-        self._remaining = [entry for entry in self.notes if entry.id not in state.passed_over]
-        keys = sorted({entry.sequence for entry in self._remaining if entry.sequence})
+        keys = sorted({entry.sequence for entry in entries if entry.sequence})
         if not keys:
             return
         arguments = {"trigger_id": state.trigger.id, "keys": uuids(keys)}
@@ -220,7 +219,7 @@ class SequenceRule(Rule):
             sequence.skipped = (*sequence.skipped, (begin, end))
         numbered = [
             Numbered(entry.sequence, entry.number, entry.id)
-            for entry in self._remaining
+            for entry in entries
             if entry.sequence and entry.number is not None and marks[entry.sequence][1]
         ]
         if numbered:

@@ -176,13 +176,8 @@ class Context:
 
         What the function writes by its connection happens exactly once for the work order: the result commits with it,
         and a later attempt gets that result instead of calling the function. The function may be called again after a
-        transaction that Postgres rolled back. It neither commits nor rolls back.
-
-        Args:
-            name: identifies the step; each one of the function has another.
-            function: is called with the connection and the other arguments.
-            args: its arguments.
-            kwargs: its named arguments.
+        transaction that Postgres rolled back. It neither commits nor rolls back. The arguments are those of `step`, and
+        the function gets the connection before them.
 
         Raises:
             StepError: as `step`; or the workflow has no `database`, or the function has ended the transaction.

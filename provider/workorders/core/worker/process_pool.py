@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from typing import Final
 from uuid import UUID
@@ -35,8 +35,10 @@ times as long; to feed more would only cost time."""
 _NEWEST_SHARE: Final = 0.1
 
 
-class ProcessPool:
+class ProcessPool(AbstractContextManager["ProcessPool"]):
     """Executes runs in processes, each of which begins one at a time, so that a failure affects no other run.
+
+    Processes start with the first run, and are killed when the pool is left.
 
     Of runs with the same ordering key, one is in a process at a time. After one that did not succeed, the others are
     held until `resume`.
@@ -78,10 +80,6 @@ class ProcessPool:
         self._failed_starts = 0
         self._checked_at = 0.0
         self._is_killed = False
-
-    def __enter__(self) -> "ProcessPool":
-        """Return the pool; processes start with the first run."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Kill every process."""
@@ -251,16 +249,14 @@ class ProcessPool:
             case [run_id, *_] if run and run_id == str(run.run_id):
                 result = self._result_maker.returned(run, frame, process.take_gap())
                 process.note_result()
-                self._note_seconds(result)
+                self._note_seconds(*frame.header[3])
                 return [self._noted(run, result)]
             case _:
                 raise ValueError("of no run that it has")
         return []
 
-    def _note_seconds(self, result: RunResult) -> None:
-        seconds = 0.0
-        if result.started_at and result.finished_at:
-            seconds = max((result.finished_at - result.started_at).total_seconds(), 0.0)
+    def _note_seconds(self, started: float, ended: float) -> None:
+        seconds = max(ended - started, 0.0)
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
 
@@ -299,19 +295,18 @@ class ProcessPool:
             ended = self._result_maker.interrupted(run, state, (error_type, error), output, seconds=process.run_seconds)
             results.append(self._noted(run, ended))
         else:
+            output = self._log_output(process)
             if not process.ready:
-                self._count_failed_start(process, error)
-            self._log_output(process)
+                self._count_failed_start(error, output)
         self._processes.remove(process)
         process.close()
         return results
 
-    def _count_failed_start(self, process: ChildProcess, reason: str) -> None:
+    def _count_failed_start(self, reason: str, output: str) -> None:
         self._failed_starts += 1
         if self._failed_starts < _MAX_STARTS:
             return
-        words = self._output_of(process).splitlines()
-        last = f" Its last output: {words[-1]}" if words else ""
+        last = f" Its last output: {output.splitlines()[-1]}" if output else ""
         raise ExecutionError(
             f"The process for {self._definition.callable} ended {_MAX_STARTS} times before any run. {reason}{last}"
         )
@@ -351,9 +346,9 @@ class ProcessPool:
             for process in self._processes:
                 process.bound_log()
 
-    def _log_output(self, process: ChildProcess) -> None:
-        if text := self._output_of(process):
-            self._log(text)
-
-    def _output_of(self, process: ChildProcess) -> str:
-        return self._mask(process.captured_output()).strip()
+    def _log_output(self, process: ChildProcess) -> str:
+        """Log what a process has written outside of a run, and return it."""
+        output = self._mask(process.captured_output()).strip()
+        if output:
+            self._log(output)
+        return output

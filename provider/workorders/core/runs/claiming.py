@@ -47,7 +47,7 @@ class ClaimedRun:
     @property
     def size(self) -> int:
         """About how many bytes it has."""
-        results = self.stored.results if self.stored else ()
+        results = self.stored[1] if self.stored else ()
         return len(self.body or b"") + len(self.request) + sum(len(result) for _, result in results)
 
 

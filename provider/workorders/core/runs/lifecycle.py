@@ -25,6 +25,9 @@ _LOST: Final = (
     "known."
 )
 
+StoredSteps = tuple[int, Sequence[Sequence[str]]]
+"""The generation of a run, and name and JSON text of each step that earlier attempts have stored in it."""
+
 FinalState = Literal["success", "failed", "crashed", "cancelled", "killed", "lost", "exception"]
 
 
@@ -84,15 +87,6 @@ class FinishedStep:
     """The run that called the function: that one, or an earlier attempt."""
     committed_elsewhere: bool
     """Whether `context.transaction` made it; otherwise the run waits until it is stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSteps:
-    """What a later attempt gets."""
-
-    generation: int
-    results: tuple[tuple[str, str], ...]
-    """Name and JSON text of each step of `context.step`."""
 
 
 def start(
@@ -172,9 +166,9 @@ def store_steps(connection: Connection, worker_id: UUID, steps: Sequence[Finishe
 
 
 def find_steps(connection: Connection, run_ids: Collection[UUID]) -> dict[UUID, StoredSteps]:
-    """Return the generation of each run, and the steps that earlier attempts have stored in it."""
+    """Return of each run what earlier attempts have stored."""
     rows = connection.execute(_QUERIES["find_steps"], {"ids": list(run_ids)})
-    return {run_id: StoredSteps(generation, tuple(map(tuple, results))) for run_id, generation, results in rows}
+    return {run_id: (generation, results) for run_id, generation, results in rows}
 
 
 def find_owned(connection: Connection, workflow_id: int, worker_id: UUID) -> dict[UUID, bool]:

@@ -131,8 +131,7 @@ class ChildProcess:
         for run, traceparent in runs:
             self._next_token += 1
             header = [self._next_token, run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
-            if run.stored:
-                header += [run.stored.generation, run.stored.results]
+            header += run.stored or ()
             tokens.append(TOKEN.pack(self._next_token))
             frames.append(Frame(header, run.body or b"", run.request).encode())
             self.sent.append(run)
@@ -141,13 +140,12 @@ class ChildProcess:
         self._write(b"".join(frames))
 
     def take_back(self) -> list[ClaimedRun]:
-        """Take back and return the runs that the process has not begun, in their order."""
+        """Take back and return the runs that the process has not begun, the last one first."""
         try:
             tokens = os.read(self._tokens_read, MAX_SENT * TOKEN.size)
         except BlockingIOError:
             return []
-        runs = [self.sent.pop() for _ in range(len(tokens) // TOKEN.size)]
-        return runs[::-1]
+        return [self.sent.pop() for _ in range(len(tokens) // TOKEN.size)]
 
     def note_result(self) -> None:
         """Note that the first run has ended, so that the next one begins."""

@@ -261,7 +261,7 @@ class ProcessPool(AbstractContextManager["ProcessPool"]):
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
 
     def _take_back(self, process: ChildProcess) -> None:
-        for run in reversed(process.take_back()):
+        for run in process.take_back():
             self.unsent.put_back(run)
 
     def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:

@@ -91,7 +91,13 @@ def claim(
     definition = workflow.definition
     query, asked = "claim", dict[str, Any](workflow_id=workflow.id, worker_id=worker_id)
     if definition and (definition.concurrency is not None or definition.ordering_key is not None):
-        limit = _lock_capacity(connection, workflow, limit)
+        # Other claims of the workflow wait until this transaction ends.
+        concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
+        if concurrency is not None:
+            given = {"workflow_id": workflow.id, "concurrency": concurrency}
+            # A separate statement: only that one sees what was committed while the lock was awaited.
+            (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], given)
+            limit = min(limit, concurrency - at_work)
         if limit < 1:
             return []
     if definition and definition.ordering_key is not None:
@@ -104,17 +110,6 @@ def claim(
             "looked_at": 3 * window + limit if one_per_ordering_key else limit,
         }
     return _runs(connection, query, {**asked, "limit": limit, "ids": run_ids(limit)})
-
-
-def _lock_capacity(connection: Connection, workflow: Workflow, limit: int) -> int:
-    """Return how many runs, `limit` at most, may be claimed; block other claims of the workflow in this transaction."""
-    concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
-    if concurrency is None:
-        return limit
-    asked = {"workflow_id": workflow.id, "concurrency": concurrency}
-    # A separate statement: only that one sees what was committed while the lock was awaited.
-    (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], asked)
-    return min(limit, int(concurrency - at_work))
 
 
 def list_claimable(connection: Connection, names: Collection[str]) -> list[Claimable]:

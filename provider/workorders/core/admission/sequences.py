@@ -31,14 +31,12 @@ _DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
 _MAX_NAME: Final = 200
 
 
-class Entry(NamedTuple):
-    """A work order that is written, and about which nothing is decided yet."""
+class Unnumbered(NamedTuple):
+    """A work order without a number in a sequence."""
 
     id: bytes
     sequence: bytes | None = None
-    """Key of its sequence; None if it belongs to none."""
-    number: int | None = None
-    """Place in the sequence; None if the event has a key and no number."""
+    """The key of the sequence in which the event lacks a number; None if it belongs to no sequence."""
 
 
 class Numbered(NamedTuple):
@@ -47,6 +45,10 @@ class Numbered(NamedTuple):
     sequence: bytes
     number: int
     id: bytes
+
+
+Entry = Numbered | Unnumbered
+"""A work order that is written, and about which nothing is decided yet."""
 
 
 @dataclass(slots=True)
@@ -82,13 +84,13 @@ def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], c
     """
     decision = Decision()
     for entry in entries:
-        if entry.sequence is None:
-            _admit(decision, entry, capacity)
-        elif entry.number is None:
+        if isinstance(entry, Numbered):
+            _decide_in_sequence(decision, entry, sequences[entry.sequence], capacity)
+        elif entry.sequence is None:
+            _admit(decision, entry.id, capacity)
+        else:
             detail = "the event has the key of a sequence, but no whole number of 64 bits in it"
             decision.rejected.append(AdmissionRejection(entry.id, NO_NUMBER, detail))
-        else:
-            _decide_in_sequence(decision, entry, entry.sequence, entry.number, sequences[entry.sequence], capacity)
     # What this call parked and released is admitted, because no other transaction saw it parked.
     passing = {part.id for part in decision.parked} & {part.id for part in decision.released}
     decision.parked = [part for part in decision.parked if part.id not in passing]
@@ -97,28 +99,27 @@ def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], c
     return decision
 
 
-def _admit(decision: Decision, entry: Entry, capacity: int | None) -> bool:
+def _admit(decision: Decision, id_: bytes, capacity: int | None) -> bool:
     if capacity is not None and decision.admitted >= capacity:
-        decision.rejected.append(AdmissionRejection(entry.id, RUN_LIMIT, "the limit of the workflow was reached"))
+        decision.rejected.append(AdmissionRejection(id_, RUN_LIMIT, "the limit of the workflow was reached"))
         return False
     decision.admitted += 1
     return True
 
 
-def _decide_in_sequence(  # noqa: PLR0917 - one call a numbered entry
-    decision: Decision, entry: Entry, key: bytes, number: int, state: SequenceState, capacity: int | None
-) -> None:
+def _decide_in_sequence(decision: Decision, part: Numbered, state: SequenceState, capacity: int | None) -> None:
+    key, number, id_ = part
     if state.high_water_mark is not None and number <= state.high_water_mark:
-        decision.rejected.append(_reject_below(entry.id, number, state))
+        decision.rejected.append(_reject_below(id_, number, state))
     elif number in state.parked:
         detail = f"number {number} of its sequence is parked already"
-        decision.rejected.append(AdmissionRejection(entry.id, DUPLICATE, detail, state.parked[number]))
+        decision.rejected.append(AdmissionRejection(id_, DUPLICATE, detail, state.parked[number]))
     elif state.high_water_mark is not None and number > state.high_water_mark + 1:
-        state.parked[number] = entry.id
-        decision.parked.append(Numbered(key, number, entry.id))
-    elif _admit(decision, entry, capacity):
+        state.parked[number] = id_
+        decision.parked.append(part)
+    elif _admit(decision, id_, capacity):
         state.high_water_mark = number
-        decision.admitted_in_order.append(Numbered(key, number, entry.id))
+        decision.admitted_in_order.append(part)
         if state.parked:
             following = list(drain_contiguous(key, state))
             decision.admitted_in_order += following
@@ -180,12 +181,13 @@ class SequenceRule(Rule):
                 return
             key = value(item) if value else None
             if key is None or number is None:
-                note(Entry(id_))
+                note(Unnumbered(id_))
                 return
             sequence = hash128(key)
             if sequence not in names:
                 names[sequence] = key.decode(errors="replace")[:_MAX_NAME]
-            note(Entry(id_, sequence, parse_number(number(item))))
+            place = parse_number(number(item))
+            note(Unnumbered(id_, sequence) if place is None else Numbered(sequence, place, id_))
 
         return observe
 
@@ -217,11 +219,7 @@ class SequenceRule(Rule):
         for key, begin, end in state.connection.execute(_QUERIES["given_up"], arguments):
             sequence = self._sequences[key.bytes]
             sequence.skipped = (*sequence.skipped, (begin, end))
-        numbered = [
-            Numbered(entry.sequence, entry.number, entry.id)
-            for entry in entries
-            if entry.sequence and entry.number is not None and marks[entry.sequence][1]
-        ]
+        numbered = [part for part in entries if isinstance(part, Numbered) and marks[part.sequence][1]]
         if numbered:
             # A sequence whose next number is not among the entries releases none.
             closing = {part.sequence for part in numbered if part.number - 1 == marks[part.sequence][0]}

@@ -89,13 +89,6 @@ def decode_messages(encoded: bytes) -> tuple[Message, ...]:
 
 
 def _message(frame: Frame) -> Message:
-    to, has_key, has_value, headers, partition, timestamp_ms, event_id = frame.header
-    return Message(
-        to,
-        frame.first if has_key else None,
-        frame.second if has_value else None,
-        tuple((name, bytes_of(value)) for name, value in headers),
-        partition,
-        timestamp_ms,
-        event_id,
-    )
+    to, has_key, has_value, headers, *rest = frame.header
+    key, value = frame.first if has_key else None, frame.second if has_value else None
+    return Message(to, key, value, tuple((name, bytes_of(text)) for name, text in headers), *rest)

@@ -61,7 +61,6 @@ class ProcessPool(AbstractContextManager["ProcessPool"]):
     ) -> None:
         self._definition = definition
         self._user_database = user_database
-        self._mask = mask
         self._captured_bytes = definition.max_log_bytes + 2 * mask.max_secret_bytes
         self._result_maker = ResultMaker(definition.max_log_bytes, mask)
         self._log = log
@@ -348,7 +347,7 @@ class ProcessPool(AbstractContextManager["ProcessPool"]):
 
     def _log_output(self, process: ChildProcess) -> str:
         """Log what a process has written outside of a run, and return it."""
-        output = self._mask(process.captured_output()).strip()
+        output = self._result_maker.mask(process.captured_output()).strip()
         if output:
             self._log(output)
         return output

@@ -28,7 +28,7 @@ def calling(function: str = "behave", **fields: Any) -> WorkflowDefinition:
 def results(pool: ProcessPool, runs: Iterable[ClaimedRun]) -> list[RunResult]:
     """Execute the runs, and return their results in the order of the runs."""
     runs = list(runs)
-    pool.submit(runs)
+    pool.unsent.put(runs)
     found: dict[UUID, RunResult] = {}
     while pool.unfinished:
         found |= {result.run_id: result for result in pool.poll(_SECONDS)}

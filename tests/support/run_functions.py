@@ -234,7 +234,7 @@ def _send_nonsense(body: dict[str, Any], context: Context) -> None:
     """Send the input's header, or write to the pipes of the process, as a function does that confuses descriptors."""
     if body["header"] is not None:
         header = json.loads(json.dumps(body["header"]).replace("RUN", context.run_id))
-        context._step_host._write(Frame(header))
+        context._steps._host._write(Frame(header))
     for descriptor in range(3, 500 if body["header"] is None else 0):
         with suppress(OSError):
             os.write(descriptor, b"by mistake, and more than a length")

@@ -139,7 +139,7 @@ OUTBOX = (
     Mutation(
         "later-runs-of-an-ordering-key-pass-a-result-that-is-kept-back",
         3,
-        (Change("core/worker/worker.py", "        self._release_after_kept()\n", ""),),
+        (Change("core/worker/worker.py", "self._release_unstarted(lambda run: run.ordering_key in keys)", "pass"),),
         (f"{WORKER}::test_a_result_that_is_kept_back_keeps_back_the_later_runs_of_its_ordering_key",),
     ),
     Mutation(

@@ -32,7 +32,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "forked-copy-reports-a-result",
         5,
-        (Change("core/worker/child.py", "if os.getpid() != self._pid or [", "if ["),),
+        (Change("core/worker/child.py", "if os.getpid() != self._pid or not all", "if not all"),),
         (f"{POOL}::test_a_forked_copy_of_a_process_reports_nothing",),
     ),
     Mutation(

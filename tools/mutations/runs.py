@@ -88,7 +88,7 @@ RUNS = (
     Mutation(
         "step-of-a-run-of-another-worker-stored",
         12,
-        (Change("core/runs/sql/steps.sql", "worker_id = %(worker_id)s AND ", ""),),
+        (Change("core/runs/sql/lifecycle.sql", "coalesce(worker_id = %(worker_id)s AND ", "coalesce("),),
         (f"{STEPS}::test_a_worker_that_does_not_own_the_run_stores_no_step_and_its_process_is_killed",),
     ),
     Mutation(
@@ -108,8 +108,8 @@ RUNS = (
         4,
         (
             Change(
-                "core/worker/ipc.py",
-                "if self._count > self._max_messages or self._bytes > self._max_bytes:",
+                "core/worker/context.py",
+                "if count > self._max_published_messages or self._published_bytes > self._max_published_bytes:",
                 "if False:",
             ),
         ),

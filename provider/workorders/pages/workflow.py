@@ -34,7 +34,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         (work,) = workload.list_workloads(connection, now, workflow=name)
         is_stuck = bool(find_idle(connection, [work], now))
         summary = workload.summarize_runs(connection, name)
-        usage = limits.list_usage(connection, name)
+        usage = limits.list_usage(connection, found)
         if work.concurrency:
             usage.insert(0, LimitUsage("runs at the same time", work.concurrency, work.running, on_reached=""))
         waiting = gaps.list_gaps(connection, workflow=name, limit=_GAPS)

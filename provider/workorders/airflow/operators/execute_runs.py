@@ -21,7 +21,7 @@ from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.exceptions import ExecutionError
 from workorders.core.worker.result_store import MAX_FAILURES, RunSummary
-from workorders.core.worker.run_results import Mask, secrets_in, secrets_of
+from workorders.core.worker.run_results import Mask, secrets_of
 from workorders.core.worker.worker import Worker
 from workorders.core.workflows import Workflow
 from workorders.outbox.enqueue import enqueue_published
@@ -83,13 +83,13 @@ class ExecuteRunsOperator(BaseOperator):
     def _call_functions(self, url: str, workflow: Workflow) -> None:
         """Claim runs, and call the callable in warm processes."""
         user_database = database_url(self.definition.database.connection) if self.definition.database else None
-        mask = Mask({*secrets_of({**os.environ, "user_database": user_database or ""}), *secrets_in(url)})
+        urls = {"database": url, "user_database": user_database or ""}
         worker = Worker(
             workflow,
             database_url=url,
             enqueue=enqueue_published,
             user_database=user_database,
-            mask=mask,
+            mask=Mask(secrets_of({**os.environ, **urls})),
             log=partial(self.log.info, "%s"),
             may_wait=self._may_wait,
         )

@@ -194,8 +194,9 @@ def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
     found = sequences.lock_high_water_marks(connection, trigger.id, [key.bytes])
     if key.bytes not in found:
         raise UnknownNameError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
-    rows = connection.execute(_QUERIES["parked_of"], {"trigger_id": trigger.id, "key": key})
-    return SequenceState(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
+    state = SequenceState(found[key.bytes][0])
+    sequences.fetch_parked(connection, trigger.id, {key.bytes: state}, found)
+    return state
 
 
 def _record(connection: Connection, trigger: Trigger, key: UUID, by: Attribution, **decision: object) -> None:

@@ -7,6 +7,8 @@ trust the producers' clocks, and would not know when a key expires.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import ClassVar, Final, Literal
 from uuid import UUID
 
@@ -84,7 +86,6 @@ class IdempotencyRule(Rule):
         super().__init__()
         self._settings = settings
         self._keyed: list[bytes] = []
-        self._repeats: list[tuple[bytes, bytes]] = []
 
     @classmethod
     def of(cls, trigger: Trigger) -> Iterable["IdempotencyRule"]:
@@ -102,16 +103,12 @@ class IdempotencyRule(Rule):
 
         return observe
 
-    def lock(self, state: AdmissionState) -> None:
-        """Acquire the keys, and read the holders of those that are not free."""
+    def decide(self, state: AdmissionState) -> None:
+        """Acquire the keys, and reject or ignore the work orders whose key another one holds."""
         passed_over = state.passed_over
         self._keyed = [row for row in self.notes if row[ID_OF] not in passed_over] if passed_over else self.notes
-        self._repeats = _acquire(state, self._settings.window_seconds, self._keyed)
-        passed_over.update(row[ID_OF] for row, _ in self._repeats)
-
-    def decide(self, state: AdmissionState) -> None:
-        """Reject or ignore the work orders whose key another one holds."""
-        for row, holder in self._repeats:
+        for row, holder in _acquire(state, self._settings.window_seconds, self._keyed):
+            passed_over.add(row[ID_OF])
             (position, _), *_ = binary_rows.sources([row])
             if self._settings.ignores(position):
                 state.ignored.append(RepeatOf(row[ID_OF], holder))
@@ -147,7 +144,11 @@ def _acquire(state: AdmissionState, window_seconds: float | None, keyed: list[by
     `binary_rows.keyed` returns for each work order that was written, sorted here. None is an unlimited window.
     """
     keyed.sort()
-    first, repeats = _by_key(keyed)
+    first: list[bytes] = []
+    repeats: list[tuple[bytes, bytes]] = []
+    for _, (original, *others) in groupby(keyed, itemgetter(KEY_OF)):
+        first.append(original)
+        repeats += [(row, original) for row in others]
     held: dict[bytes, bytes] = {}
     for place in range(0, len(first), _KEYS_A_STEP):
         held |= _acquire_step(state, window_seconds, first[place : place + _KEYS_A_STEP])
@@ -155,21 +156,6 @@ def _acquire(state: AdmissionState, window_seconds: float | None, keyed: list[by
     if held:
         lost += [(row, held[row[KEY_OF]]) for row in first if row[KEY_OF] in held]
     return lost
-
-
-def _by_key(keyed: Sequence[bytes]) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
-    """Return the first row of each key, and the others with the first one of theirs."""
-    first: list[bytes] = []
-    repeats: list[tuple[bytes, bytes]] = []
-    last = None
-    for row in keyed:
-        key = row[KEY_OF]
-        if key == last:
-            repeats.append((row, first[-1]))
-        else:
-            first.append(row)
-            last = key
-    return first, repeats
 
 
 def _acquire_step(state: AdmissionState, window_seconds: float | None, rows: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -197,16 +183,13 @@ def _acquire_step(state: AdmissionState, window_seconds: float | None, rows: Seq
 def _lookup_holders(state: AdmissionState, rows: Sequence[bytes]) -> dict[bytes, bytes] | None:
     """Return the holders of the keys that are not free; None if a row has expired or is restored."""
     arguments = {"trigger_id": state.trigger.id, "keys": uuids(row[KEY_OF] for row in rows)}
+    sources = {row[KEY_OF]: row[SOURCE_OF] for row in rows}
     held: dict[bytes, bytes] = {}
-    sources: dict[bytes, bytes] = {}
     for key, holder, position, stream_id, is_valid in state.connection.execute(_QUERIES["known"], arguments):
-        if not is_valid:
+        is_same = position is not None and sources[key.bytes] == binary_rows.source(position, stream_id)
+        if is_same or not is_valid:
             return None
         held[key.bytes] = holder.bytes
-        if position is not None:
-            sources[key.bytes] = binary_rows.source(position, stream_id)
-    if sources and any(sources.get(row[KEY_OF]) == row[SOURCE_OF] for row in rows):
-        return None
     return held
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
 from workorders.core.admission.rules import AdmissionState, Rule
@@ -11,9 +11,14 @@ from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 
+if TYPE_CHECKING:  # what creates work orders needs no model
+    from workorders.core.workflows import Workflow
+
 _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 
 RUN_LIMIT: Final = "run-limit"
+_WAITING: Final = "work orders that wait"
+_TODAY: Final = "new runs today (UTC)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +46,6 @@ class LimitSettings:
         return cls.read(trigger.workflow_definition.get("limits", {}))
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """How many more work orders a workflow takes by each limit; None for a limit that it does not have."""
-
-    waiting: int | None
-    today: int | None
-
-    @property
-    def remaining(self) -> int | None:
-        """How many work orders may be added; None for no limit."""
-        capacities = [capacity for capacity in (self.waiting, self.today) if capacity is not None]
-        return max(0, min(capacities)) if capacities else None
-
-
 class LimitUsage(NamedTuple):
     """How much of a limit is used."""
 
@@ -74,7 +65,7 @@ class LimitRule(Rule):
     def __init__(self, settings: LimitSettings) -> None:
         super().__init__()
         self._settings = settings
-        self._capacity: Capacity | None = None
+        self._usage: list[LimitUsage] = []
 
     @classmethod
     def of(cls, trigger: Trigger) -> Iterable["LimitRule"]:
@@ -82,22 +73,22 @@ class LimitRule(Rule):
         settings = LimitSettings.of(trigger)
         return () if settings is None else (cls(settings),)
 
-    def lock(self, state: AdmissionState) -> None:
+    def decide(self, state: AdmissionState) -> None:
         """Lock the count of the workflow, and read its capacity."""
         if state.with_input:
             workflow_id = state.trigger.workflow_id
             lock_count(state.connection, workflow_id)
-            self._capacity = peek(state.connection, workflow_id, self._settings, own=state.with_input)
+            self._usage = read_usage(state.connection, workflow_id, self._settings, own=state.with_input)
             if not state.by_person:
-                state.capacity = self._capacity.remaining
+                state.capacity = remaining(self._usage)
 
     def write(self, state: AdmissionState) -> None:
         """Add what is admitted to the count."""
-        if self._capacity is None:
+        if not self._usage:
             return
         beyond = sum(part.code == RUN_LIMIT for part in state.rejections)
         if beyond and self._settings.waits:
-            raise limit_error(state.trigger, self._settings, self._capacity, state.admitted + beyond)
+            raise limit_error(state.trigger, self._usage, state.admitted + beyond)
         count(state.connection, state.trigger.workflow_id, state.admitted + state.released)
 
 
@@ -111,39 +102,25 @@ def lock_counts(connection: Connection, work_order_ids: Sequence[UUID]) -> set[i
 
     In the order of these ids, and before any work order is locked, as in all other transactions.
     """
-    limited = [workflow_id for workflow_id, _ in _limited(connection, ids=work_order_ids)]
+    limited = [id_ for (id_,) in connection.execute(_QUERIES["limited"], {"ids": list(work_order_ids)})]
     for workflow_id in limited:
         lock_count(connection, workflow_id)
     return set(limited)
 
 
-def list_usage(connection: Connection, workflow: str) -> list[LimitUsage]:
+def list_usage(connection: Connection, workflow: "Workflow") -> list[LimitUsage]:
     """Return how much of each limit of a workflow is used; locks nothing."""
-    found = []
-    for workflow_id, rule in _limited(connection, workflow=workflow):
-        left, on_reached = peek(connection, workflow_id, rule), "wait" if rule.waits else "reject"
-        if rule.waiting is not None and left.waiting is not None:
-            found.append(LimitUsage("work orders that wait", rule.waiting, rule.waiting - left.waiting, on_reached))
-        if rule.per_day is not None and left.today is not None:
-            found.append(LimitUsage("new runs today (UTC)", rule.per_day, rule.per_day - left.today, on_reached))
-    return found
-
-
-def _limited(
-    connection: Connection, *, ids: Sequence[UUID] = (), workflow: str | None = None
-) -> list[tuple[int, LimitSettings]]:
-    """Return the workflows with limits among work orders, or the workflow of a name if it has limits."""
-    found = connection.execute(_QUERIES["limited"], {"ids": list(ids), "workflow": workflow}).fetchall()
-    return [(id_, rule) for id_, stored in found if (rule := LimitSettings.read(stored)) is not None]
+    rule = LimitSettings.read(workflow.definition.limits.model_dump()) if workflow.definition else None
+    return [] if rule is None else read_usage(connection, workflow.id, rule)
 
 
 def require_capacity(connection: Connection, trigger: Trigger) -> None:
     """Check without a lock, before any work, that the workflow of the trigger takes at least one more work order."""
     rule = LimitSettings.of(trigger)
     if rule is not None and rule.waits:
-        capacity = peek(connection, trigger.workflow_id, rule)
-        if capacity.remaining == 0:
-            raise limit_error(trigger, rule, capacity, 1)
+        usage = read_usage(connection, trigger.workflow_id, rule)
+        if remaining(usage) == 0:
+            raise limit_error(trigger, usage, 1)
 
 
 def count(connection: Connection, workflow_id: int, admitted: int) -> None:
@@ -151,29 +128,34 @@ def count(connection: Connection, workflow_id: int, admitted: int) -> None:
     connection.execute(_QUERIES["add"], {"workflow_id": workflow_id, "admitted": admitted})
 
 
-def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, wanted: int) -> LimitReachedError:
+def remaining(usage: Iterable[LimitUsage]) -> int:
+    """Return how many more work orders all limits allow."""
+    return max(0, min(part.limit - part.used for part in usage))
+
+
+def limit_error(trigger: Trigger, usage: Iterable[LimitUsage], wanted: int) -> LimitReachedError:
     """Return the error about the reached limit, and what helps."""
-    limit, counted, relief = settings.waiting, "waiting", "runs finish"
-    if capacity.today is not None and (capacity.waiting is None or capacity.today < capacity.waiting):
-        limit, counted, relief = settings.per_day, "runs per day (UTC)", "a new day begins"
+    reached = min(usage, key=lambda part: part.limit - part.used)
+    relief = "runs finish" if reached.counted == _WAITING else "a new day begins"
     what_helps = (
         "this number is never admitted; raise the limit or make the batches smaller"
-        if limit is not None and wanted > limit
+        if wanted > reached.limit
         else f"it continues by itself when {relief}, or when the limit is raised"
     )
     return LimitReachedError(
-        f"Workflow {trigger.workflow} has capacity for {capacity.remaining} more work orders and {wanted} came at "
-        f"once: its limit is {limit} {counted}. Nothing was created for trigger {trigger.name}; {what_helps}."
+        f"Workflow {trigger.workflow} has capacity for {remaining([reached])} more work orders and {wanted} came at "
+        f"once: its limit is {reached.limit} {reached.counted}. Nothing was created for trigger {trigger.name}; "
+        f"{what_helps}."
     )
 
 
-def peek(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int = 0) -> Capacity:
-    """Return the capacity; locks nothing.
+def read_usage(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int = 0) -> list[LimitUsage]:
+    """Return how much of each limit is used; locks nothing.
 
     `own` work orders of the caller are written; they are among those that wait, and use no capacity yet.
     """
     most = 0 if rule.waiting is None else rule.waiting + own
     today, waiting = fetch_row(connection, _QUERIES["used"], {"workflow_id": workflow_id, "max_waiting": most})
-    return Capacity(
-        None if rule.waiting is None else most - waiting, None if rule.per_day is None else rule.per_day - today
-    )
+    on_reached = "wait" if rule.waits else "reject"
+    found = ((_WAITING, rule.waiting, waiting - own), (_TODAY, rule.per_day, today))
+    return [LimitUsage(counted, limit, used, on_reached) for counted, limit, used in found if limit is not None]

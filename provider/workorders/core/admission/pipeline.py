@@ -80,8 +80,6 @@ class AdmissionPipeline:
         """
         state = self._state
         for rule in self._rules:
-            rule.lock(state)
-        for rule in self._rules:
             rule.decide(state)
         for rule in self._rules:
             rule.write(state)

@@ -1,4 +1,4 @@
-"""The shape of a rule: observe what is written, then lock, decide, write, and clean up.
+"""The shape of a rule: observe what is written, then decide, write, and clean up.
 
 Each rule is one file here: its settings, locks, decision, writes, and reasons, with its SQL in `sql/`. The pipeline
 calls each step for all rules before the next step, in the order of its list.
@@ -82,11 +82,8 @@ class Rule:
     def observe(self, chunk: Chunk, stream_ids: StreamIds) -> Observer | None:
         """Return what notes the work orders of a chunk in it; None if the rule needs nothing of them."""
 
-    def lock(self, state: AdmissionState) -> None:
-        """Lock what the rule shares with other transactions, and read it."""
-
     def decide(self, state: AdmissionState) -> None:
-        """Decide by what was read. Asks no database."""
+        """Lock what the rule shares with other transactions, and decide by what it reads there."""
 
     def write(self, state: AdmissionState) -> None:
         """Write the decision."""

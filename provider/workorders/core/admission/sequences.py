@@ -4,6 +4,7 @@ A sequence is a high-water mark per key, and the work orders that are parked abo
 that tests can try any order of arrival.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -26,18 +27,16 @@ NO_NUMBER: Final = "no-sequence-number"
 
 _MIN_NUMBER: Final = -(2**63)
 _MAX_NUMBER: Final = 2**63 - 1
-_MAX_DIGITS: Final = 19
+_DIGITS: Final = re.compile(r"-?[0-9]{1,19}")
 _MAX_NAME: Final = 200
 
 
-class Entry(NamedTuple):
-    """A work order that is written, and about which nothing is decided yet."""
+class Unnumbered(NamedTuple):
+    """A work order without a number in a sequence."""
 
     id: bytes
     sequence: bytes | None = None
-    """Key of its sequence; None if it belongs to none."""
-    number: int | None = None
-    """Place in the sequence; None if the event has a key and no number."""
+    """The key of the sequence in which the event lacks a number; None if it belongs to no sequence."""
 
 
 class Numbered(NamedTuple):
@@ -46,6 +45,10 @@ class Numbered(NamedTuple):
     sequence: bytes
     number: int
     id: bytes
+
+
+Entry = Numbered | Unnumbered
+"""A work order that is written, and about which nothing is decided yet."""
 
 
 @dataclass(slots=True)
@@ -80,41 +83,43 @@ def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], c
     an entry uses no capacity, and neither does releasing it, because a gap must be able to close.
     """
     decision = Decision()
-    before = {key: frozenset(state.parked) for key, state in sequences.items()}
     for entry in entries:
-        if entry.sequence is None:
-            _admit(decision, entry, capacity)
-        elif entry.number is None:
+        if isinstance(entry, Numbered):
+            _decide_in_sequence(decision, entry, sequences[entry.sequence], capacity)
+        elif entry.sequence is None:
+            _admit(decision, entry.id, capacity)
+        else:
             detail = "the event has the key of a sequence, but no whole number of 64 bits in it"
             decision.rejected.append(AdmissionRejection(entry.id, NO_NUMBER, detail))
-        else:
-            _decide_in_sequence(decision, entry, entry.sequence, entry.number, sequences[entry.sequence], capacity)
-    _drop_parking_within_call(decision, before)
+    # What this call parked and released is admitted, because no other transaction saw it parked.
+    passing = {part.id for part in decision.parked} & {part.id for part in decision.released}
+    decision.parked = [part for part in decision.parked if part.id not in passing]
+    decision.released = [part for part in decision.released if part.id not in passing]
+    decision.admitted += len(passing)
     return decision
 
 
-def _admit(decision: Decision, entry: Entry, capacity: int | None) -> bool:
+def _admit(decision: Decision, id_: bytes, capacity: int | None) -> bool:
     if capacity is not None and decision.admitted >= capacity:
-        decision.rejected.append(AdmissionRejection(entry.id, RUN_LIMIT, "the limit of the workflow was reached"))
+        decision.rejected.append(AdmissionRejection(id_, RUN_LIMIT, "the limit of the workflow was reached"))
         return False
     decision.admitted += 1
     return True
 
 
-def _decide_in_sequence(  # noqa: PLR0917 - one call a numbered entry
-    decision: Decision, entry: Entry, key: bytes, number: int, state: SequenceState, capacity: int | None
-) -> None:
+def _decide_in_sequence(decision: Decision, part: Numbered, state: SequenceState, capacity: int | None) -> None:
+    key, number, id_ = part
     if state.high_water_mark is not None and number <= state.high_water_mark:
-        decision.rejected.append(_reject_below(entry.id, number, state))
+        decision.rejected.append(_reject_below(id_, number, state))
     elif number in state.parked:
         detail = f"number {number} of its sequence is parked already"
-        decision.rejected.append(AdmissionRejection(entry.id, DUPLICATE, detail, state.parked[number]))
+        decision.rejected.append(AdmissionRejection(id_, DUPLICATE, detail, state.parked[number]))
     elif state.high_water_mark is not None and number > state.high_water_mark + 1:
-        state.parked[number] = entry.id
-        decision.parked.append(Numbered(key, number, entry.id))
-    elif _admit(decision, entry, capacity):
+        state.parked[number] = id_
+        decision.parked.append(part)
+    elif _admit(decision, id_, capacity):
         state.high_water_mark = number
-        decision.admitted_in_order.append(Numbered(key, number, entry.id))
+        decision.admitted_in_order.append(part)
         if state.parked:
             following = list(drain_contiguous(key, state))
             decision.admitted_in_order += following
@@ -136,20 +141,9 @@ def _reject_below(id_: bytes, number: int, state: SequenceState) -> AdmissionRej
     return AdmissionRejection(id_, DUPLICATE, detail)
 
 
-def _drop_parking_within_call(decision: Decision, before: Mapping[bytes, frozenset[int]]) -> None:
-    """Count entries that this call parked and released as admitted, because no other transaction saw them parked."""
-    passing = {part.id for part in decision.released if part.number not in before[part.sequence]}
-    decision.parked = [part for part in decision.parked if part.id not in passing]
-    decision.released = [part for part in decision.released if part.id not in passing]
-    decision.admitted += len(passing)
-
-
 def parse_number(found: Any) -> int | None:
     """Return the number of an event: a whole number of 64 bits, or its digits as text, as in headers; else None."""
-    if isinstance(found, str):
-        digits = found.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
-            return None
+    if isinstance(found, str) and _DIGITS.fullmatch(found):
         found = int(found)
     if isinstance(found, bool) or not isinstance(found, int):
         return None
@@ -168,7 +162,6 @@ class SequenceRule(Rule):
         self._mark = None if stored is None or stored["start"] == "first" else int(stored["start"]) - 1
         self._names: dict[bytes, str] = {}
         self._sequences: dict[bytes, SequenceState] = {}
-        self._remaining: list[Entry] = []
         self._decision = Decision()
 
     @classmethod
@@ -188,23 +181,31 @@ class SequenceRule(Rule):
                 return
             key = value(item) if value else None
             if key is None or number is None:
-                note(Entry(id_))
+                note(Unnumbered(id_))
                 return
             sequence = hash128(key)
             if sequence not in names:
                 names[sequence] = key.decode(errors="replace")[:_MAX_NAME]
-            note(Entry(id_, sequence, parse_number(number(item))))
+            place = parse_number(number(item))
+            note(Unnumbered(id_, sequence) if place is None else Numbered(sequence, place, id_))
 
         return observe
 
-    def lock(self, state: AdmissionState) -> None:
+    def decide(self, state: AdmissionState) -> None:
+        """Admit, park, or reject each work order that no rule has decided about."""
+        entries = [entry for entry in self.notes if entry.id not in state.passed_over]
+        self._lock(state, entries)
+        self._decision = decide(entries, self._sequences, state.capacity)
+        state.admitted, state.released = self._decision.admitted, len(self._decision.released)
+        state.rejections += self._decision.rejected
+
+    def _lock(self, state: AdmissionState, entries: Sequence[Entry]) -> None:
         """Lock the sequence of every key, in the order of the keys, and read what matters for the entries.
 
         A new key begins now. Its high-water mark is before the first number of the definition; if it is None, the first
         number to arrive begins the sequence.
         """
-        self._remaining = [entry for entry in self.notes if entry.id not in state.passed_over]
-        keys = sorted({entry.sequence for entry in self._remaining if entry.sequence})
+        keys = sorted({entry.sequence for entry in entries if entry.sequence})
         if not keys:
             return
         arguments = {"trigger_id": state.trigger.id, "keys": uuids(keys)}
@@ -218,16 +219,11 @@ class SequenceRule(Rule):
         for key, begin, end in state.connection.execute(_QUERIES["given_up"], arguments):
             sequence = self._sequences[key.bytes]
             sequence.skipped = (*sequence.skipped, (begin, end))
-        with_parked = {key for key, (_, parked) in marks.items() if parked}
-        if with_parked:
-            entries = [entry for entry in self._remaining if entry.sequence in with_parked]
-            _fetch_parked(state.connection, state.trigger.id, self._sequences, entries)
-
-    def decide(self, state: AdmissionState) -> None:
-        """Admit, park, or reject each work order that no rule has decided about."""
-        self._decision = decide(self._remaining, self._sequences, state.capacity)
-        state.admitted, state.released = self._decision.admitted, len(self._decision.released)
-        state.rejections += self._decision.rejected
+        numbered = [part for part in entries if isinstance(part, Numbered) and marks[part.sequence][1]]
+        if numbered:
+            # A sequence whose next number is not among the entries releases none.
+            closing = {part.sequence for part in numbered if part.number - 1 == marks[part.sequence][0]}
+            fetch_parked(state.connection, state.trigger.id, self._sequences, closing, numbered)
 
     def write(self, state: AdmissionState) -> None:
         """Write what is parked and released, and the high-water marks."""
@@ -242,28 +238,15 @@ def lock_high_water_marks(
     return {key.bytes: (mark, parked) for key, mark, parked in connection.execute(_QUERIES["lock"], arguments)}
 
 
-def _fetch_parked(
-    connection: Connection, trigger_id: int, sequences: Mapping[bytes, SequenceState], entries: Iterable[Entry]
+def fetch_parked(
+    connection: Connection,
+    trigger_id: int,
+    sequences: Mapping[bytes, SequenceState],
+    closing: Iterable[bytes],
+    same: Collection[Numbered] = (),
 ) -> None:
-    """Read what is parked under a number that came again, and all of a key whose gap may close now.
-
-    A key without a high-water mark has nothing parked. One whose next number is not among the entries releases none.
-    """
-    closing: set[bytes] = set()
-    same: list[tuple[bytes, int]] = []
-    for entry in entries:
-        if entry.sequence is None or entry.number is None:
-            continue
-        mark = sequences[entry.sequence].high_water_mark
-        if mark is not None and entry.number == mark + 1:
-            closing.add(entry.sequence)
-        same.append((entry.sequence, entry.number))
-    arguments = {
-        "trigger_id": trigger_id,
-        "closing": uuids(closing),
-        "keys": uuids(key for key, _ in same),
-        "numbers": integers(number for _, number in same),
-    }
+    """Read all that is parked of the keys whose gap may close, and what is parked under a number that came again."""
+    arguments = {"trigger_id": trigger_id, "closing": uuids(closing), **_columns(same)}
     for key, number, id_ in connection.execute(_QUERIES["parked"], arguments):
         sequences[key.bytes].parked[number] = id_.bytes
 

@@ -10,8 +10,8 @@ from workorders.core import workers
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.runs import lifecycle, steps
-from workorders.core.runs.steps import StoredSteps
+from workorders.core.runs import lifecycle
+from workorders.core.runs.lifecycle import StoredSteps
 from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/claiming.sql")
@@ -47,7 +47,7 @@ class ClaimedRun:
     @property
     def size(self) -> int:
         """About how many bytes it has."""
-        results = self.stored.results if self.stored else ()
+        results = self.stored[1] if self.stored else ()
         return len(self.body or b"") + len(self.request) + sum(len(result) for _, result in results)
 
 
@@ -91,7 +91,13 @@ def claim(
     definition = workflow.definition
     query, asked = "claim", dict[str, Any](workflow_id=workflow.id, worker_id=worker_id)
     if definition and (definition.concurrency is not None or definition.ordering_key is not None):
-        limit = _lock_capacity(connection, workflow, limit)
+        # Other claims of the workflow wait until this transaction ends.
+        concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
+        if concurrency is not None:
+            given = {"workflow_id": workflow.id, "concurrency": concurrency}
+            # A separate statement: only that one sees what was committed while the lock was awaited.
+            (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], given)
+            limit = min(limit, concurrency - at_work)
         if limit < 1:
             return []
     if definition and definition.ordering_key is not None:
@@ -104,17 +110,6 @@ def claim(
             "looked_at": 3 * window + limit if one_per_ordering_key else limit,
         }
     return _runs(connection, query, {**asked, "limit": limit, "ids": run_ids(limit)})
-
-
-def _lock_capacity(connection: Connection, workflow: Workflow, limit: int) -> int:
-    """Return how many runs, `limit` at most, may be claimed; block other claims of the workflow in this transaction."""
-    concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
-    if concurrency is None:
-        return limit
-    asked = {"workflow_id": workflow.id, "concurrency": concurrency}
-    # A separate statement: only that one sees what was committed while the lock was awaited.
-    (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], asked)
-    return min(limit, int(concurrency - at_work))
 
 
 def list_claimable(connection: Connection, names: Collection[str]) -> list[Claimable]:
@@ -148,5 +143,5 @@ def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list
     again = [run.run_id for run in runs if run.attempt > 1]
     if not again:
         return runs
-    stored = steps.find(connection, again)
+    stored = lifecycle.find_steps(connection, again)
     return [replace(run, stored=stored.get(run.run_id)) for run in runs]

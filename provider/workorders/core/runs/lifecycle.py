@@ -1,4 +1,4 @@
-"""The life of claimed runs: start, finish, retry, release, recover; by sets, because a worker has many.
+"""The life of claimed runs: start, steps, finish, retry, release, recover; by sets, because a worker has many.
 
 Whatever changes the runs of a worker raises an `OwnershipLostError` if the worker has no row any more.
 """
@@ -24,6 +24,9 @@ _LOST: Final = (
     "The worker that owned it sent no heartbeat any more. Whether its function was called, and how far it came, is not "
     "known."
 )
+
+StoredSteps = tuple[int, Sequence[Sequence[str]]]
+"""The generation of a run, and name and JSON text of each step that earlier attempts have stored in it."""
 
 FinalState = Literal["success", "failed", "crashed", "cancelled", "killed", "lost", "exception"]
 
@@ -69,6 +72,21 @@ class Recovered:
             f"Workers sent no heartbeat any more: {self.available:,} runs had not begun and wait again, "
             f"{self.retried:,} are retried, {self.lost:,} are lost."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedStep:
+    """A step that a run has finished, or whose result it got from its own database."""
+
+    run_id: UUID
+    """The run that reports it."""
+    name: str
+    result: bytes
+    finished_at: datetime
+    made_by: UUID
+    """The run that called the function: that one, or an earlier attempt."""
+    committed_elsewhere: bool
+    """Whether `context.transaction` made it; otherwise the run waits until it is stored."""
 
 
 def start(
@@ -123,6 +141,34 @@ def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) 
     """
     workers.lock_worker(connection, worker_id)
     return connection.execute(_QUERIES["release"], {"worker_id": worker_id, "ids": list(run_ids)}).rowcount
+
+
+def store_steps(connection: Connection, worker_id: UUID, steps: Sequence[FinishedStep]) -> frozenset[UUID]:
+    """Store steps in one statement, and return those of their runs that the worker still owns.
+
+    Of the others nothing is stored.
+    """
+    rows = connection.execute(
+        _QUERIES["store_steps"],
+        {
+            "worker_id": worker_id,
+            "ids": [step.run_id for step in steps],
+            "names": [step.name for step in steps],
+            "results": [step.result.decode() for step in steps],
+            "finished": [step.finished_at for step in steps],
+            "made_by": [step.made_by for step in steps],
+            "elsewhere": [step.committed_elsewhere for step in steps],
+        },
+    ).fetchall()
+    if not rows:
+        raise workers.lost(worker_id)
+    return frozenset(run_id for (run_id,) in rows if run_id)
+
+
+def find_steps(connection: Connection, run_ids: Collection[UUID]) -> dict[UUID, StoredSteps]:
+    """Return of each run what earlier attempts have stored."""
+    rows = connection.execute(_QUERIES["find_steps"], {"ids": list(run_ids)})
+    return {run_id: (generation, results) for run_id, generation, results in rows}
 
 
 def find_owned(connection: Connection, workflow_id: int, worker_id: UUID) -> dict[UUID, bool]:

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
@@ -35,7 +35,7 @@ from workorders.core.worker.exceptions import (
 )
 from workorders.core.worker.ipc import PIECE, TOKEN, Frame, FrameReader
 from workorders.core.worker.process_state import ProcessState, StateError
-from workorders.core.worker.steps import StepKey
+from workorders.core.worker.steps import StepKey, Steps
 
 if TYPE_CHECKING:
     from workorders.core.worker.user_database import UserDatabase
@@ -53,45 +53,28 @@ _PR_SET_PDEATHSIG: Final = 1
 WorkflowFunction = Callable[[Any, Any], Any]
 
 
-class _RunHandler(logging.Handler):
-    """Writes every log record to standard error, with the current run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.context: Context | None = None
-        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s%(run)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
-        formatter.converter = time.gmtime
-        self.setFormatter(formatter)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
-        context = self.context
-        record.run = "" if context is None else f" run={context.run_id} traceparent={context.traceparent}"
-        try:
-            print(self.format(record), file=sys.stderr, flush=True)  # noqa: T201 - it is the run's log
-        except Exception:  # noqa: BLE001 - as every handler of logging does, which must not fail the run
-            self.handleError(record)
-
-
 class Child:
     """Executes runs, and sends their steps and their results."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
         self._commands, self._tokens, self._results, self._log = settings["descriptors"]
-        self._context: dict[str, Any] = {**settings["context"], "step_host": self}
         self._database: UserDatabase | None = None
         self._pid = os.getpid()
-        files = os.fstat(self._results), os.fstat(self._log)
-        self._files = [(file.st_dev, file.st_ino) for file in files]
+        self._files = os.fstat(self._results), os.fstat(self._log)
         self._reader = FrameReader()
         self._arrived: deque[Frame] = deque()
         self._token: int | None = None
         # A function may have threads.
         self._sending = threading.Lock()
         self._asking = threading.Lock()
-        self._logging = _RunHandler()
-        logging.basicConfig(level=logging.INFO, handlers=[self._logging], force=True)
+        self._current: Context | None = None
+        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s%(run)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        formatter.converter = time.gmtime
+        handler = logging.StreamHandler()
+        handler.setFormatter(formatter)
+        handler.addFilter(self._name_run)
+        logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
         for descriptor in settings["descriptors"]:
             # A program that a callable starts and leaves behind must not keep the pipes open.
             os.set_inheritable(descriptor, False)
@@ -115,11 +98,17 @@ class Child:
             if frame.header[0] != STORED and self._may_begin(frame.header[0]):
                 self._run(function, frame)
 
+    def _name_run(self, record: logging.LogRecord) -> bool:
+        """Add the current run to a log record."""
+        context = self._current
+        record.run = "" if context is None else f" run={context.run_id} traceparent={context.traceparent}"
+        return True
+
     def store(self, run_id: str, name: str, result: bytes) -> None:
         """Let the parent store a step, and wait until it has."""
         self._require_current(run_id)
         with self._asking:
-            self._send(Frame([STEP, run_id, name, None], result))
+            self._send(Frame([STEP, run_id, name, time.time(), run_id, False], result))
             error = self._receive_answer([STORED, run_id, name])
         if error is not None:
             raise InvalidValueError(f"The result of {name!r} cannot be stored: {error}")
@@ -132,13 +121,12 @@ class Child:
                 f"context.transaction({key.name!r}) was not begun, because the workflow has no database; give its "
                 "field `database` an Airflow connection of type Postgres."
             )
-        committed = self._database.transact(run_id, key, call)
-        made = [committed.finished_at, str(committed.made_by)]
-        self._send(Frame([STEP, run_id, key.name, made], committed.result))
-        return committed.result
+        result, finished_at, made_by = self._database.transact(run_id, key, call)
+        self._send(Frame([STEP, run_id, key.name, finished_at, made_by, True], result))
+        return result
 
     def _require_current(self, run_id: str) -> None:
-        if self._logging.context is None or self._logging.context.run_id != run_id:
+        if self._current is None or self._current.run_id != run_id:
             raise StepError("The run whose context this is has ended, so the step was not begun.")
 
     def _receive(self) -> Frame:
@@ -178,15 +166,19 @@ class Child:
 
     def _run(self, function: Any, frame: Frame) -> None:
         header = frame.header
-        context = Context(*header[1:6], request=frame.second, earlier=header[6:], **self._context)
-        self._logging.context = context
+        steps = Steps(*header[1:3], self, *header[6:])
+        context = Context(*header[1:6], request=frame.second, steps=steps, **self._settings["context"])
+        self._current = context
         started = time.time()
         output, messages, failure, state, may_retry = b"", b"", None, "success", True
         try:
             # In a copy of the context, so that the next run has other context variables and decimal settings.
             returned = contextvars.copy_context().run(function, json_values.loads(frame.first), context)
             if inspect.iscoroutine(returned):
-                returned = _end_of(returned)
+                import asyncio  # noqa: PLC0415 - most functions need none
+
+                # On a new event loop: what the coroutine leaves there ends with its run.
+                returned = asyncio.run(returned)
             output = json_values.serialize_output(returned, self._settings["max_output_bytes"]) or b""
             messages = context.encoded_messages()
         # Everything, also `sys.exit()` and Ctrl-C in a callable: it ends the run and not the process.
@@ -198,7 +190,7 @@ class Child:
         times = [started, time.time()]
         log = captured_text.take_log(self._log, self._flush(), self._settings["max_log_bytes"])
         self._write(Frame([context.run_id, state, failure, times, may_retry, log], output, messages))
-        self._logging.context = None
+        self._current = None
         # After the result, so that the parent stores it meanwhile.
         self._restore(context.run_id)
 
@@ -229,7 +221,7 @@ class Child:
             files = os.fstat(self._results), os.fstat(self._log)
         except OSError:
             os._exit(1)
-        if os.getpid() != self._pid or [(file.st_dev, file.st_ino) for file in files] != self._files:
+        if os.getpid() != self._pid or not all(map(os.path.samestat, files, self._files)):
             os._exit(1)
         return files[1].st_size
 
@@ -260,26 +252,13 @@ def load_function(name: str) -> WorkflowFunction:
         raise CallableUnavailableError(f"{name} is {type(found).__name__} and no function.")
     if inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
         raise CallableUnavailableError(f"{name} yields, and a workflow's function returns.")
-    if not _takes_two(found):
-        raise CallableUnavailableError(f"{name} cannot be called with an input and a context.")
-    return cast("WorkflowFunction", found)
-
-
-def _takes_two(function: Callable[..., Any]) -> bool:
     try:
-        inspect.signature(function).bind(None, None)
-    except TypeError:
-        return False
+        inspect.signature(found).bind(None, None)
+    except TypeError as error:
+        raise CallableUnavailableError(f"{name} cannot be called with an input and a context.") from error
     except ValueError:  # some functions written in C have no signature
-        return True
-    return True
-
-
-def _end_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a coroutine returns, on a new event loop: what it leaves there ends with its run."""
-    import asyncio  # noqa: PLC0415 - most functions need none
-
-    return asyncio.run(coroutine)
+        pass
+    return cast("WorkflowFunction", found)
 
 
 def _die_with(parent: int) -> None:

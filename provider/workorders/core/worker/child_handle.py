@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker import captured_text
 from workorders.core.worker.captured_text import GAP
 from workorders.core.worker.child import STORED
-from workorders.core.worker.ipc import PIECE, TOKEN, Frame, FrameError, FrameReader
+from workorders.core.worker.ipc import PIECE, TOKEN, Frame, FrameReader
 from workorders.core.worker.steps import MAX_STEP_BYTES
 
 MAX_SENT: Final = 256
@@ -82,6 +82,7 @@ class ChildProcess:
             "database": database and database.model_dump(),
             "parent": os.getpid(),
         }
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": ""}
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
                 [sys.executable, "-m", "workorders.core.worker.child", orjson.dumps(settings).decode()],
@@ -89,7 +90,7 @@ class ChildProcess:
                 stdout=self._log,
                 stderr=self._log,
                 pass_fds=descriptors,
-                env=_environment(self._mark),
+                env={**environment, _MARK: self._mark},
                 # So that kill() also reaches what its callables have started.
                 start_new_session=True,
             )
@@ -130,8 +131,7 @@ class ChildProcess:
         for run, traceparent in runs:
             self._next_token += 1
             header = [self._next_token, run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
-            if run.stored:
-                header += [run.stored.generation, run.stored.results]
+            header += run.stored or ()
             tokens.append(TOKEN.pack(self._next_token))
             frames.append(Frame(header, run.body or b"", run.request).encode())
             self.sent.append(run)
@@ -140,13 +140,12 @@ class ChildProcess:
         self._write(b"".join(frames))
 
     def take_back(self) -> list[ClaimedRun]:
-        """Take back and return the runs that the process has not begun, in their order."""
+        """Take back and return the runs that the process has not begun, the last one first."""
         try:
             tokens = os.read(self._tokens_read, MAX_SENT * TOKEN.size)
         except BlockingIOError:
             return []
-        runs = [self.sent.pop() for _ in range(len(tokens) // TOKEN.size)]
-        return runs[::-1]
+        return [self.sent.pop() for _ in range(len(tokens) // TOKEN.size)]
 
     def note_result(self) -> None:
         """Note that the first run has ended, so that the next one begins."""
@@ -187,9 +186,13 @@ class ChildProcess:
                 return
 
     def receive(self) -> Iterator[Frame]:
-        """Yield the frames that have arrived; set `fault` if they are none, or if no more can arrive."""
+        """Yield the frames that have arrived; set `fault` if no more can arrive.
+
+        Raises:
+            ValueError: what has arrived is no frame.
+        """
         piece = None
-        while self.fault is None and (piece is None or len(piece) == PIECE):
+        while piece is None or len(piece) == PIECE:
             try:
                 piece = os.read(self.results, PIECE)
             except BlockingIOError:
@@ -197,10 +200,7 @@ class ChildProcess:
             if not piece:
                 self._note_hang_up()
                 return
-            try:
-                yield from self._reader.feed(piece)
-            except FrameError as error:
-                self.fault = f"The process sent what is no result ({error}), so it was killed."
+            yield from self._reader.feed(piece)
             if self._reader.is_partial:
                 self._since = time.monotonic()
 
@@ -266,14 +266,14 @@ class ChildProcess:
             os.close(descriptor)
 
 
-def wait_for(processes: Iterable[ChildProcess], seconds: float) -> Collection[int]:
-    """Wait until one of them has sent data or accepts more, for a limited number of seconds; return those pipes."""
+def wait_for(processes: Iterable[ChildProcess], seconds: float) -> None:
+    """Wait until one of them has sent data or accepts more, for a limited number of seconds."""
     poll = select.poll()
     for process in processes:
         poll.register(process.results, select.POLLIN)
         if process.is_unsent:
             poll.register(process.commands, select.POLLOUT)
-    return {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
+    poll.poll(seconds * 1000)
 
 
 def ended_by(exit_code: int) -> tuple[str, str]:
@@ -283,11 +283,6 @@ def ended_by(exit_code: int) -> tuple[str, str]:
     name = signal.Signals(-exit_code).name
     hint = " The kernel does that when memory runs out." if name == "SIGKILL" else ""
     return name, f"The process of the callable was ended by {name}.{hint}"
-
-
-def _environment(mark: str) -> dict[str, str]:
-    """Return this process's environment, with its module search path and a mark."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "", _MARK: mark}
 
 
 def _kill_marked(mark: str) -> None:

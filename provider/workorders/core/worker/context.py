@@ -17,8 +17,8 @@ from workorders.core.items import (
     header_pairs,
 )
 from workorders.core.trace_headers import TRACEPARENT, child_traceparent, first_header_values
-from workorders.core.worker.exceptions import InvalidValueError
-from workorders.core.worker.ipc import PublishedMessages, decode_messages
+from workorders.core.worker.exceptions import InvalidValueError, PublishLimitError
+from workorders.core.worker.ipc import decode_messages, message_bytes
 from workorders.core.worker.steps import Steps, require_outside_steps
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Context:
         carry_headers: names of the headers that the workflow carries on.
         max_published_messages: maximum number of messages that the run publishes.
         max_published_bytes: maximum size of all of them.
-        step_host: stores the steps; None stores nothing.
-        earlier: the generation of the steps, and those of earlier attempts; nothing if this is the first.
+        steps: its steps; None if none is stored.
     """
 
     def __init__(
@@ -60,8 +59,7 @@ class Context:
         carry_headers: Iterable[str] = (),
         max_published_messages: int = MAX_PUBLISHED_MESSAGES,
         max_published_bytes: int = MAX_PUBLISHED_BYTES,
-        step_host: Any = None,
-        earlier: Iterable[Any] = (),
+        steps: Steps | None = None,
     ) -> None:
         self.run_id = run_id
         self.work_order_id = work_order_id
@@ -70,9 +68,11 @@ class Context:
         self._span_traceparent = traceparent
         self._request = request
         self._carry_headers = tuple(carry_headers)
-        self._published = PublishedMessages(max_published_messages, max_published_bytes)
-        self._step_host = step_host
-        self._earlier = earlier
+        self._max_published_messages = max_published_messages
+        self._max_published_bytes = max_published_bytes
+        self._published: list[bytes] = []
+        self._published_bytes = 0
+        self._steps = steps or Steps(run_id, work_order_id)
 
     @classmethod
     def for_test(
@@ -96,17 +96,17 @@ class Context:
                 stand-in. The test begins and ends its transaction.
             steps: results of the steps and transactions that an earlier attempt has finished.
         """
-        context = cls(
-            str(uuid4()),
-            str(uuid4()),
+        run_id, work_order_id = str(uuid4()), str(uuid4())
+        stored = [(name, orjson.dumps(result).decode()) for name, result in (steps or {}).items()]
+        return cls(
+            run_id,
+            work_order_id,
             attempt,
             trigger,
             request=orjson.dumps(request or {}),
             carry_headers=carry_headers,
+            steps=Steps(run_id, work_order_id, stored=stored, connection=connection),
         )
-        stored = [(name, orjson.dumps(result).decode()) for name, result in (steps or {}).items()]
-        context._steps = Steps(context.run_id, context.work_order_id, stored=stored, connection=connection)
-        return context
 
     @cached_property
     def request(self) -> Mapping[str, Any]:
@@ -130,10 +130,6 @@ class Context:
     def logger(self) -> logging.Logger:
         """A logger of the run's log. So is every other logger, and `print`: this one only saves the import."""
         return logging.getLogger(LOGGER)
-
-    @cached_property
-    def _steps(self) -> Steps:
-        return Steps(self.run_id, self.work_order_id, self._step_host, *self._earlier)
 
     @property
     def steps(self) -> Mapping[str, Any]:
@@ -180,13 +176,8 @@ class Context:
 
         What the function writes by its connection happens exactly once for the work order: the result commits with it,
         and a later attempt gets that result instead of calling the function. The function may be called again after a
-        transaction that Postgres rolled back. It neither commits nor rolls back.
-
-        Args:
-            name: identifies the step; each one of the function has another.
-            function: is called with the connection and the other arguments.
-            args: its arguments.
-            kwargs: its named arguments.
+        transaction that Postgres rolled back. It neither commits nor rolls back. The arguments are those of `step`, and
+        the function gets the connection before them.
 
         Raises:
             StepError: as `step`; or the workflow has no `database`, or the function has ended the transaction.
@@ -203,7 +194,8 @@ class Context:
 
     def encoded_messages(self) -> bytes:
         """Return what was published so far, as the process of the run sends it."""
-        return self._published.encoded()
+        self._require_publish_limits()
+        return b"".join(self._published)
 
     def publish(
         self,
@@ -251,6 +243,19 @@ class Context:
                 event_id=None if event_id is None else UUID(str(event_id)),
             )
             # JSON has no text that UTF-8 has not, and no number of more than 64 bits.
-            self._published.add(message)
+            encoded = message_bytes(message)
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"A message for {to!r} can never be sent: {error}.") from error
+        self._published.append(encoded)
+        self._published_bytes += len(encoded)
+        self._require_publish_limits()
+
+    def _require_publish_limits(self) -> None:
+        count = len(self._published)
+        if count > self._max_published_messages or self._published_bytes > self._max_published_bytes:
+            raise PublishLimitError(
+                f"The run published {count} messages of {self._published_bytes} bytes, so it failed and none is sent. "
+                f"Its workflow allows {self._max_published_messages} (max_published_messages) of "
+                f"{self._max_published_bytes} bytes (max_published_bytes); publish less in one run, or set a higher "
+                "limit."
+            )

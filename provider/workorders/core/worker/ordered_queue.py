@@ -1,9 +1,8 @@
 """Runs that wait to begin; of those with the same ordering key, one may be in progress at a time."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from uuid import UUID
 
 from workorders.core.runs.claiming import ClaimedRun
 
@@ -11,7 +10,7 @@ from workorders.core.runs.claiming import ClaimedRun
 class OrderedQueue:
     """Runs in the order in which they came, and for each ordering key in use the runs that wait for it.
 
-    Only `drop` and `take_all` look at every run, because thousands of runs pass through per second.
+    Only `remove` looks at every run, because thousands of runs pass through per second.
     """
 
     def __init__(self) -> None:
@@ -64,14 +63,9 @@ class OrderedQueue:
         else:
             del self._waiting[ordering_key]
 
-    def drop(self, ids: Collection[UUID]) -> None:
-        """Remove runs that the worker no longer owns."""
-        if ids:
-            self.put([run for run in self.take_all() if run.run_id not in ids])
-
-    def take_all(self) -> list[ClaimedRun]:
-        """Take every run that has not begun."""
-        left = list(self)
+    def remove(self, matches: Callable[[ClaimedRun], bool] = lambda _: True) -> list[ClaimedRun]:
+        """Remove and return the runs that have not begun and match; without a condition, all."""
+        runs = list(self)
         for run in self._ready:
             if run.ordering_key is not None:
                 del self._waiting[run.ordering_key]
@@ -79,4 +73,5 @@ class OrderedQueue:
             waiting.clear()
         self._ready.clear()
         self._length = 0
-        return left
+        self.put(run for run in runs if not matches(run))
+        return [run for run in runs if matches(run)]

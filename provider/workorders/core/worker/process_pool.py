@@ -1,16 +1,15 @@
 """A pool of warm child processes that execute runs."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from typing import Final
 from uuid import UUID
 
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import FinalState, RunResult
-from workorders.core.runs.steps import FinishedStep
+from workorders.core.runs.lifecycle import FinalState, FinishedStep, RunResult
 from workorders.core.worker import child
 from workorders.core.worker.child_handle import MAX_SENT, START_SECONDS, ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
@@ -36,8 +35,10 @@ times as long; to feed more would only cost time."""
 _NEWEST_SHARE: Final = 0.1
 
 
-class ProcessPool:
+class ProcessPool(AbstractContextManager["ProcessPool"]):
     """Executes runs in processes, each of which begins one at a time, so that a failure affects no other run.
+
+    Processes start with the first run, and are killed when the pool is left.
 
     Of runs with the same ordering key, one is in a process at a time. After one that did not succeed, the others are
     held until `resume`.
@@ -60,15 +61,16 @@ class ProcessPool:
     ) -> None:
         self._definition = definition
         self._user_database = user_database
-        self._mask = mask
         self._captured_bytes = definition.max_log_bytes + 2 * mask.max_secret_bytes
         self._result_maker = ResultMaker(definition.max_log_bytes, mask)
         self._log = log
-        self._queue = OrderedQueue()
+        #: The runs that no process has; the caller adds and removes some.
+        self.unsent = OrderedQueue()
         self._spans = RunSpans(definition.name)
         #: Ordering keys that are held after a failure.
         self.held_keys: list[int] = []
-        self._steps: list[FinishedStep] = []
+        #: Steps that runs have finished, until the caller has stored them; `answer_step` is due for some.
+        self.steps: list[FinishedStep] = []
         self._mean_seconds: float | None = None
         #: About how many seconds a run lasts: the mean of the last runs, or more if one at work already lasts longer;
         #: None while that is unknown. Of the last poll, because results that wait to be read make it look longer.
@@ -78,10 +80,6 @@ class ProcessPool:
         self._checked_at = 0.0
         self._is_killed = False
 
-    def __enter__(self) -> "ProcessPool":
-        """Return the pool; processes start with the first run."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """Kill every process."""
         self.close()
@@ -89,7 +87,7 @@ class ProcessPool:
     @property
     def unfinished(self) -> int:
         """How many runs have no result yet."""
-        return len(self._queue) + self._sent
+        return len(self.unsent) + self._sent
 
     @property
     def free_capacity(self) -> int:
@@ -115,26 +113,19 @@ class ProcessPool:
     def _sent(self) -> int:
         return sum(len(process.sent) for process in self._processes)
 
-    def submit(self, runs: Iterable[ClaimedRun]) -> None:
-        """Add runs."""
-        self._queue.put(runs)
-
     def drop(self, run_ids: Collection[UUID]) -> None:
         """Remove runs that the worker does not own any more, and kill the processes that have one."""
+        if not run_ids:
+            return
         for process in self._processes:
             self._take_back(process)
-        self._queue.drop(run_ids)
+        self.unsent.remove(lambda run: run.run_id in run_ids)
         for process in list(self._processes):
             run = process.in_flight
             if run is not None and run.run_id in run_ids:
                 self._processes.remove(process)
                 process.close()
-                self._queue.free(run.ordering_key)
-
-    def take_steps(self) -> list[FinishedStep]:
-        """Return the steps that runs have finished since the last call; `answer_step` is due for some of them."""
-        taken, self._steps = self._steps, []
-        return taken
+                self.unsent.free(run.ordering_key)
 
     def answer_step(self, step: FinishedStep, error: str | None) -> None:
         """Let a run continue that waits until its step is stored, or tell it why the step cannot be."""
@@ -145,36 +136,26 @@ class ProcessPool:
     def resume(self) -> None:
         """Continue with the ordering keys that were held after failures."""
         while self.held_keys:
-            self._queue.free(self.held_keys.pop())
+            self.unsent.free(self.held_keys.pop())
 
     def run_ids(self) -> set[UUID]:
         """Return the ids of all runs that have no result yet."""
-        return {run.run_id for run in chain(self._queue, *(process.sent for process in self._processes))}
+        return {run.run_id for run in chain(self.unsent, *(process.sent for process in self._processes))}
 
-    def return_unstarted(self, ordering_keys: Collection[int] | None = None) -> list[ClaimedRun]:
-        """Remove and return the runs that no process has; if ordering keys are given, only those of these."""
-        runs = self._queue.take_all()
-        if ordering_keys is None:
-            return runs
-        self._queue.put(run for run in runs if run.ordering_key not in ordering_keys)
-        return [run for run in runs if run.ordering_key in ordering_keys]
+    def stop(self) -> list[RunResult]:
+        """Kill every process, take back the runs that had not begun, and return the results that were on their way.
 
-    def stop(self) -> tuple[list[RunResult], list[ClaimedRun]]:
-        """Kill every process, and return the results that were on their way and the runs that had not begun.
-
-        A run that was at work is in neither, because how far it came is unknown.
+        A run that was at work has no result, because how far it came is unknown.
         """
         results: list[RunResult] = []
-        left: list[ClaimedRun] = []
         for process in self._processes:
             # Kill first: a live process could begin its run in the meantime.
             process.kill()
             with suppress(CallableUnavailableError):
                 results.extend(self._received(process))
-            left += process.take_back()
-        left += self._queue.take_all()
+            self._take_back(process)
         self.close()
-        return results, left
+        return results
 
     def kill(self) -> None:
         """Kill every process, from any thread, and start no other one."""
@@ -194,16 +175,15 @@ class ProcessPool:
         """
         deadline = time.monotonic() + seconds
         results: list[RunResult] = []
-        readable: Collection[int] | None = None
         while True:
-            found = self._step(readable)
+            found = self._step()
             now = time.monotonic()
             if found and not results:
                 deadline = min(deadline, now + _GATHER_SECONDS)
             results += found
-            starting = self._queue.ready and self._processes
+            starting = self.unsent.ready and self._processes
             is_last = len(results) > 0 and self.unfinished <= len(self._processes)
-            if any(not step.committed_elsewhere for step in self._steps):
+            if any(not step.committed_elsewhere for step in self.steps):
                 deadline = min(deadline, now + _GATHER_STEPS_SECONDS)
                 is_last |= all(process.is_asking for process in self._processes if process.in_flight)
             if now >= deadline or is_last or not (self._sent or starting):
@@ -211,23 +191,21 @@ class ProcessPool:
             has_more = all(len(process.sent) != 1 for process in self._processes)
             if results and has_more and deadline - now > _PAUSE_SECONDS:
                 time.sleep(_PAUSE_SECONDS)
-                readable = None
             else:
                 left = max(min(process.seconds_left for process in self._processes), 0.001)
-                readable = wait_for(self._processes, min(deadline - now, left, _CHECK_SECONDS))
+                wait_for(self._processes, min(deadline - now, left, _CHECK_SECONDS))
 
-    def _step(self, readable: Collection[int] | None) -> list[RunResult]:
-        """Take a step, and return the results of the processes whose pipes are `readable`, or of all."""
+    def _step(self) -> list[RunResult]:
+        """Take a step, and return the results that have arrived."""
         results: list[RunResult] = []
-        is_check = self._is_check_due()
+        self._bound_logs()
         for process in list(self._processes):
-            looks = is_check or readable is None or process.results in readable or process.is_late
             # Read first: a run whose result has arrived, if only in part, was neither killed nor crashed.
-            received = self._received(process) if looks else []
+            received = self._received(process)
             results += received
             if received:
                 continue
-            has_ended = looks and process.ended
+            has_ended = process.ended
             if has_ended or process.fault or process.is_late:
                 results += self._end(process, is_late=not has_ended)
             elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
@@ -239,13 +217,13 @@ class ProcessPool:
 
     def _received(self, process: ChildProcess) -> list[RunResult]:
         results: list[RunResult] = []
-        for frame in process.receive():
+        if process.fault is None:
             try:
-                results += self._results_of(process, frame)
+                for frame in process.receive():
+                    results += self._results_of(process, frame)
             # It sends what another process of callables would not, so no field of it can be trusted.
             except (TypeError, ValueError, OverflowError, OSError) as error:
                 process.fault = f"The process sent what is no result ({error}), so it was killed."
-                break
         return results
 
     def _results_of(self, process: ChildProcess, frame: Frame) -> list[RunResult]:
@@ -264,28 +242,26 @@ class ProcessPool:
                 self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
             case [child.STEP, run_id, *_] if run and run_id == str(run.run_id):
                 step = finished_step(run, frame)
-                self._steps.append(step)
+                self.steps.append(step)
                 if not step.committed_elsewhere:
                     process.note_step(step.name)
             case [run_id, *_] if run and run_id == str(run.run_id):
                 result = self._result_maker.returned(run, frame, process.take_gap())
                 process.note_result()
-                self._note_seconds(result)
+                self._note_seconds(*frame.header[3])
                 return [self._noted(run, result)]
             case _:
                 raise ValueError("of no run that it has")
         return []
 
-    def _note_seconds(self, result: RunResult) -> None:
-        seconds = 0.0
-        if result.started_at and result.finished_at:
-            seconds = max((result.finished_at - result.started_at).total_seconds(), 0.0)
+    def _note_seconds(self, started: float, ended: float) -> None:
+        seconds = max(ended - started, 0.0)
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
 
     def _take_back(self, process: ChildProcess) -> None:
-        for run in reversed(process.take_back()):
-            self._queue.put_back(run)
+        for run in process.take_back():
+            self.unsent.put_back(run)
 
     def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:
         """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
@@ -293,7 +269,7 @@ class ProcessPool:
         if run.ordering_key is not None and result.state != "success":
             self.held_keys.append(run.ordering_key)
         else:
-            self._queue.free(run.ordering_key)
+            self.unsent.free(run.ordering_key)
         return result
 
     def _end(self, process: ChildProcess, *, is_late: bool) -> list[RunResult]:
@@ -318,19 +294,18 @@ class ProcessPool:
             ended = self._result_maker.interrupted(run, state, (error_type, error), output, seconds=process.run_seconds)
             results.append(self._noted(run, ended))
         else:
+            output = self._log_output(process)
             if not process.ready:
-                self._count_failed_start(process, error)
-            self._log_output(process)
+                self._count_failed_start(error, output)
         self._processes.remove(process)
         process.close()
         return results
 
-    def _count_failed_start(self, process: ChildProcess, reason: str) -> None:
+    def _count_failed_start(self, reason: str, output: str) -> None:
         self._failed_starts += 1
         if self._failed_starts < _MAX_STARTS:
             return
-        words = self._output_of(process).splitlines()
-        last = f" Its last output: {words[-1]}" if words else ""
+        last = f" Its last output: {output.splitlines()[-1]}" if output else ""
         raise ExecutionError(
             f"The process for {self._definition.callable} ended {_MAX_STARTS} times before any run. {reason}{last}"
         )
@@ -342,7 +317,7 @@ class ProcessPool:
             self.kill()
 
     def _start_and_send(self) -> None:
-        wanted = min(self._useful_processes, self._queue.ready + self._sent)
+        wanted = min(self._useful_processes, self.unsent.ready + self._sent)
         while len(self._processes) < wanted:
             self._processes.append(
                 ChildProcess(self._definition, captured_bytes=self._captured_bytes, user_database=self._user_database)
@@ -352,29 +327,27 @@ class ProcessPool:
             process.push()
             # Many at once, because each call costs a write.
             if number < wanted and process.ready and not process.is_unsent and 2 * len(process.sent) <= ahead:
-                self._send(process, min(ahead - len(process.sent), -(-self._queue.ready // wanted)))
+                self._send(process, min(ahead - len(process.sent), -(-self.unsent.ready // wanted)))
 
     def _send(self, process: ChildProcess, limit: int) -> None:
         runs: list[ClaimedRun] = []
         size = 0
-        while len(runs) < limit and size < _MAX_SENT_BYTES and self._queue.ready:
-            runs.append(self._queue.take())
+        while len(runs) < limit and size < _MAX_SENT_BYTES and self.unsent.ready:
+            runs.append(self.unsent.take())
             size += runs[-1].size
         if runs:
             process.send([(run, self._spans.begin(run)) for run in runs])
 
-    def _is_check_due(self) -> bool:
+    def _bound_logs(self) -> None:
         now = time.monotonic()
-        is_due = now - self._checked_at >= _CHECK_SECONDS
-        if is_due:
+        if now - self._checked_at >= _CHECK_SECONDS:
             self._checked_at = now
             for process in self._processes:
                 process.bound_log()
-        return is_due
 
-    def _log_output(self, process: ChildProcess) -> None:
-        if text := self._output_of(process):
-            self._log(text)
-
-    def _output_of(self, process: ChildProcess) -> str:
-        return self._mask(process.captured_output()).strip()
+    def _log_output(self, process: ChildProcess) -> str:
+        """Log what a process has written outside of a run, and return it."""
+        output = self._result_maker.mask(process.captured_output()).strip()
+        if output:
+            self._log(output)
+        return output

@@ -99,13 +99,9 @@ class ProcessState:
 
     def _restore_environment(self, was: tuple[int, dict[Any, Any]]) -> None:
         os.environ = self._environ  # noqa: B003 - a function may have replaced it
-        content = _content(os.environ)
-        for name in content.keys() - was[1].keys():
-            os.unsetenv(name)
-        for name, value in was[1].items():
-            os.putenv(name, value)
-        content.clear()
-        content.update(was[1])
+        for name in os.environb.keys() - was[1].keys():
+            del os.environb[name]
+        os.environb.update(was[1])
 
     def _working_threads(self) -> list[str]:
         return [thread.name for thread in threading.enumerate() if not thread.daemon and thread not in self._threads]

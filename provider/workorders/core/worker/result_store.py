@@ -21,9 +21,8 @@ from workorders.core.postgres.connection import (
     is_outage,
     within_answer_seconds,
 )
-from workorders.core.runs import lifecycle, steps
-from workorders.core.runs.lifecycle import RunResult
-from workorders.core.runs.steps import FinishedStep
+from workorders.core.runs import lifecycle
+from workorders.core.runs.lifecycle import FinishedStep, RunResult
 
 T = TypeVar("T")
 
@@ -165,7 +164,7 @@ class ResultStore:
         """Store steps, and return those of runs that the worker owns, with the reason if Postgres cannot hold one."""
         try:
             owned = self.run_in_transaction(
-                lambda connection: steps.store(connection, self._worker_id, given), is_one_statement=True
+                lambda connection: lifecycle.store_steps(connection, self._worker_id, given), is_one_statement=True
             )
         except VALUE_ERRORS as error:
             if len(given) == 1:
@@ -200,7 +199,7 @@ class ResultStore:
             reserved |= order
         return others
 
-    def _store(self, given: Sequence[RunResult]) -> None:
+    def _store(self, given: Sequence[RunResult], *, may_replace: bool = True) -> None:
         results = self._keep(given)
         if not results:
             return
@@ -212,13 +211,13 @@ class ResultStore:
         except KeysBusyError as error:
             self._store(self._keep(results, error.run_ids))
         except (*VALUE_ERRORS, ConfigurationError, _NotEnqueuedError) as error:
-            if len(results) == 1:
-                if _is_bare(results[0]):
-                    raise
-                cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
-                self._store([_rejected(results[0], cause or error)])
-            else:
+            if len(results) > 1:
                 self._store_halves(results)
+                return
+            if not may_replace:
+                raise
+            cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
+            self._store([_rejected(results[0], cause or error)], may_replace=False)
         else:
             # A worker with a row owns them, or has finished them at an earlier try whose answer was lost.
             self.summary.add(results)
@@ -271,11 +270,10 @@ class _NotEnqueuedError(Exception):
 
 
 def _rejected(result: RunResult, error: BaseException) -> RunResult:
-    """Return the result that replaces one that cannot be stored; if that is rejected as well, without its log.
+    """Return the result that replaces one that cannot be stored.
 
     It is not retried: the function has succeeded, and another call would return or publish the same.
     """
-    first_time = result.state != "exception"
     message = (isinstance(error, psycopg.Error) and error.diag.message_primary) or str(error)
     # A message that can never be sent is the callable's error; what Postgres rejects is not.
     state: lifecycle.FinalState = "failed" if isinstance(error, ConfigurationError) else "exception"
@@ -286,11 +284,5 @@ def _rejected(result: RunResult, error: BaseException) -> RunResult:
         messages=(),
         error_type=type(error).__name__,
         error=f"What the run returned or published was rejected: {message}",
-        log=result.log if first_time else "",
         may_retry=False,
     )
-
-
-def _is_bare(result: RunResult) -> bool:
-    """Return whether a result contains nothing that the run returned, wrote or published."""
-    return result.state == "exception" and result.output is None and not result.log and not result.messages

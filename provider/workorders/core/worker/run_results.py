@@ -9,6 +9,7 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +20,7 @@ import orjson
 
 from workorders.core import tracing
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import FinalState, RunResult
-from workorders.core.runs.steps import FinishedStep
+from workorders.core.runs.lifecycle import FinalState, FinishedStep, RunResult
 from workorders.core.secrets import is_secret_variable
 from workorders.core.trace_headers import first_header_values
 from workorders.core.worker import json_values
@@ -70,10 +70,8 @@ def without_input(run: ClaimedRun) -> RunResult:
 def finished_step(run: ClaimedRun, frame: Frame) -> FinishedStep:
     """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged."""
     match frame.header:
-        case [_, _, str(name), None]:
-            return FinishedStep(run.run_id, name, frame.first, _moment(time.time()), run.run_id, False)
-        case [_, _, str(name), [float(finished_at), str(made_by)]]:
-            return FinishedStep(run.run_id, name, frame.first, _moment(finished_at), UUID(made_by), True)
+        case [_, _, str(name), float(finished_at), str(made_by), bool(elsewhere)]:
+            return FinishedStep(run.run_id, name, frame.first, _moment(finished_at), UUID(made_by), elsewhere)
     raise ValueError("a step with other fields")
 
 
@@ -116,41 +114,41 @@ class ResultMaker:
         """Return the result that a process sent; `before` comes before its log."""
         match frame.header:
             case [_, state, failure, [float(started), float(ended)], bool(may_retry), str(log)] if state in _RETURNED:
-                error_type, error, traceback = self._failure(failure)
-            case _:
-                raise ValueError("a result with other fields")
-        log, truncated = self._log(before + log, traceback)
-        return RunResult(
-            run_id=run.run_id,
-            state=state,
-            output=mask_output(frame.first, self.mask) if frame.first else None,
-            log=log,
-            log_truncated=truncated,
-            error_type=error_type,
-            error=error,
-            started_at=_moment(started),
-            finished_at=_moment(ended),
-            may_retry=may_retry,
-            messages=decode_messages(frame.second),
-            ordering_key=run.ordering_key,
-        )
+                return self._result(
+                    run,
+                    state,
+                    failure,
+                    before + log,
+                    (started, ended),
+                    output=mask_output(frame.first, self.mask) if frame.first else None,
+                    may_retry=may_retry,
+                    messages=decode_messages(frame.second),
+                )
+        raise ValueError("a result with other fields")
 
     def interrupted(
         self, run: ClaimedRun, state: FinalState, error: tuple[str, str], written: str, *, seconds: float
     ) -> RunResult:
         """Return the result of a run that ended with its process, `crashed` or `killed`; `error` is type and text."""
         now = time.time()
-        log, truncated = self._log(written)
+        return self._result(run, state, [*error, ""], written, (now - seconds, now))
+
+    def _result(
+        self, run: ClaimedRun, state: Any, failure: Any, written: str, times: tuple[float, float], **returned: Any
+    ) -> RunResult:
+        error_type, error, traceback = self._failure(failure)
+        log, truncated = self._log(written, traceback)
         return RunResult(
             run_id=run.run_id,
             state=state,
             log=log,
             log_truncated=truncated,
-            error_type=error[0],
-            error=error[1],
-            started_at=_moment(now - seconds),
-            finished_at=_moment(now),
+            error_type=error_type,
+            error=error,
+            started_at=_moment(times[0]),
+            finished_at=_moment(times[1]),
             ordering_key=run.ordering_key,
+            **returned,
         )
 
     def error_text(self, error: str) -> str:
@@ -167,7 +165,7 @@ class ResultMaker:
                 return self.error_text(error_type), self.error_text(error), text
         raise ValueError("a failure with other fields")
 
-    def _log(self, written: str, traceback: str = "") -> tuple[str, bool]:
+    def _log(self, written: str, traceback: str) -> tuple[str, bool]:
         """Return a run's log, and whether its middle was left out."""
         log = self.mask(written) if written else ""
         if traceback:
@@ -241,21 +239,14 @@ def secrets_of(environment: Mapping[str, str]) -> set[str]:
     These are the values of variables with a secret name, and the passwords in URLs and connection strings. In Airflow's
     connections (`AIRFLOW_CONN_...`) they include the values of their extra with such a name.
     """
-    found: set[str] = set()
-    for name, value in environment.items():
-        if is_secret_variable(name):
-            found.add(value)
-        found.update(secrets_in(value))
-    return {form for secret in found for form in _forms(secret)}
+    return {form for secret in _secrets_in_json(dict(environment)) for form in _forms(secret)}
 
 
-def secrets_in(value: str) -> Iterator[str]:
+def _secrets_in_text(value: str) -> Iterator[str]:
     """Yield the secrets in one value: JSON, a URL, or a connection string of Postgres."""
     if value.lstrip().startswith(("{", "[")):
-        try:
+        with suppress(ValueError):
             yield from _secrets_in_json(json.loads(value))
-        except ValueError:
-            return
         return
     if "://" in value:
         yield from _passwords_of_url(value)
@@ -264,17 +255,14 @@ def secrets_in(value: str) -> Iterator[str]:
 
 
 def _passwords_of_url(value: str) -> Iterator[str]:
-    try:
+    with suppress(ValueError):
         parts = urlsplit(value)
-        password = parts.password
-    except ValueError:
-        return
-    if password:
-        yield password
-    for field in parts.query.split("&"):
-        name, _, content = field.partition("=")
-        if content and is_secret_variable(name):
-            yield unquote(content)
+        if parts.password:
+            yield parts.password
+        for field in parts.query.split("&"):
+            name, _, content = field.partition("=")
+            if content and is_secret_variable(name):
+                yield unquote(content)
 
 
 def _secrets_in_json(value: Any, name: str = "") -> Iterator[str]:
@@ -287,7 +275,7 @@ def _secrets_in_json(value: Any, name: str = "") -> Iterator[str]:
     elif isinstance(value, str):
         if is_secret_variable(name):
             yield value
-        yield from secrets_in(value)
+        yield from _secrets_in_text(value)
 
 
 def _forms(secret: str) -> set[str]:

@@ -6,9 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -40,6 +39,7 @@ _INSERTED: Final = b"INSERT 0 1"
 _NO_ROW: Final = "no row of this transaction"
 """In the error of `finish` if there is none, so that nothing is committed."""
 _OPEN: Final = frozenset({TransactionStatus.INTRANS, TransactionStatus.INERROR})
+"""There is a transaction, which may have failed."""
 _MAX_CONFLICTS: Final = 10
 """How often a transaction is repeated that Postgres rolled back because of another one."""
 _MAX_CONFLICT_SECONDS: Final = 1.0
@@ -50,8 +50,7 @@ _BEFORE_COMMIT: Final = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg
 """Errors that end a transaction before its COMMIT: the session was idle, or a deferred constraint waited too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """A step that is committed."""
 
     result: bytes
@@ -192,11 +191,6 @@ class UserDatabase:
         """Whether a connection is kept, which may be broken."""
         return self._connection is not None and not self._connection.closed
 
-    @property
-    def _is_in_transaction(self) -> bool:
-        """Whether the connection that is kept has an open transaction, which may have failed."""
-        return self._connection is not None and self._connection.info.transaction_status in _OPEN
-
     def connected(self) -> _Connection:
         """Return the connection, without what its last user has set in it; open one if there is none."""
         if self._connection is None or self._connection.closed:
@@ -207,10 +201,11 @@ class UserDatabase:
 
     def _clear(self) -> None:
         """Roll back what is open, and close a connection that no other transaction can use."""
-        if self._connection and self._is_in_transaction:
+        connection = self._connection
+        if connection and connection.info.transaction_status in _OPEN:
             with suppress(psycopg.Error):
-                self._connection.undo()
-        if self._connection and self._connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.undo()
+        if connection and connection.info.transaction_status != TransactionStatus.IDLE:
             self.close()
 
     def _insert(self, connection: _Connection, run_id: str, key: StepKey) -> bool:
@@ -232,7 +227,8 @@ class UserDatabase:
             query = _QUERIES["finish_prepared" if self._prepares else "finish"]
             results = connection.run(query, {**key._asdict(), "result": result.decode()})
         except (psycopg.errors.InvalidTextRepresentation, psycopg.errors.InvalidSqlStatementName) as error:
-            if _NO_ROW not in str(error) and (error.sqlstate not in _NOT_PREPARED or self._is_in_transaction):
+            is_open = connection.info.transaction_status in _OPEN
+            if _NO_ROW not in str(error) and (error.sqlstate not in _NOT_PREPARED or is_open):
                 raise
             raise StepError(
                 f"The function of context.transaction({key.name!r}) has ended the transaction by a COMMIT or ROLLBACK, "

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from threading import Event
 from typing import Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID, uuid4
@@ -13,7 +13,6 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
-from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker.exceptions import ExecutionError
 from workorders.core.worker.process_pool import ProcessPool
 from workorders.core.worker.result_store import (
@@ -76,9 +75,8 @@ class Worker:
         self._stop = Event()
         self._queue: deque[ClaimedRun] = deque()
         self._ended: list[RunResult] = []
-        self._steps: list[FinishedStep] = []
         self._ended_bytes = 0
-        self._oldest_ended = 0.0
+        self._stored_at = 0.0
         self._is_drained = False
         self._look_at = 0.0
         self._ask_at = 0.0
@@ -149,7 +147,7 @@ class Worker:
         if self._store.must_reconcile:
             self._reconcile()
         if self._slice_is_over:
-            self._release([*self._pool.return_unstarted(), *self._take_queue()])
+            self._release_unstarted()
         elif not self._store.is_full:
             self._claim()
             self._start()
@@ -163,7 +161,9 @@ class Worker:
                 # A transaction whose commit was not confirmed may have claimed runs.
                 return self._store.must_reconcile or self._wait()
         self._end(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
-        self._take_steps()
+        # A run waits for each step that is not committed elsewhere.
+        if any(not step.committed_elsewhere for step in self._pool.steps):
+            self._store_steps()
         self._store_when_due()
         self._linger_ends_at = time.monotonic() + self._definition.linger
         return True
@@ -241,21 +241,12 @@ class Worker:
             return
         # Mark them before they begin, so that a run that has begun is never executed again as if it had not.
         owned = self._do(lifecycle.start, self.id, [run.run_id for run in taken], begin_later=True)
-        self._pool.submit(run for run in taken if run.run_id in owned and run.body is not None)
+        self._pool.unsent.put(run for run in taken if run.run_id in owned and run.body is not None)
         self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
-
-    def _take_steps(self) -> None:
-        """Take the steps that runs have finished, and store them if a run waits for that."""
-        if taken := self._pool.take_steps():
-            self._note_oldest()
-            self._steps += taken
-            self._ended_bytes += sum(len(step.result) for step in taken)
-            if any(not step.committed_elsewhere for step in taken):
-                self._store_steps()
 
     def _store_steps(self) -> None:
         self._require_ownership()
-        steps, self._steps = self._steps, []
+        steps, self._pool.steps = self._pool.steps, []
         stored = self._store.store_steps(steps)
         for step, error in stored:
             self._pool.answer_step(step, error)
@@ -264,49 +255,37 @@ class Worker:
         # The worker does not own the other runs any more.
         self._pool.drop({step.run_id for step in steps} - {step.run_id for step, _ in stored})
 
-    def _note_oldest(self) -> None:
-        if not self._ended and not self._steps:
-            self._oldest_ended = time.monotonic()
-
     def _end(self, results: Iterable[RunResult]) -> None:
-        self._note_oldest()
         for result in results:
             self._ended.append(result)
             self._ended_bytes += size_of(result)
 
     def _store_when_due(self) -> None:
-        waited = time.monotonic() - self._oldest_ended
-        idle = not self._queue and not self._pool.unfinished
         is_due = (
             len(self._ended) >= MAX_STORED_RUNS
             or self._ended_bytes >= MAX_STORED_BYTES
-            or waited > MAX_STORE_DELAY_SECONDS
-            or idle
-            or len(self._pool.held_keys) > 0
+            or time.monotonic() - self._stored_at > MAX_STORE_DELAY_SECONDS
+            or not (self._queue or self._pool.unfinished)
+            or self._pool.held_keys
         )
-        if self._store.is_due or ((self._ended or self._steps) and is_due):
+        if self._store.is_due or ((self._ended or self._pool.steps) and is_due):
             self._store_results()
+            self._stored_at = time.monotonic()
 
     def _store_results(self) -> None:
         self._require_ownership()
-        if self._steps:
+        if self._pool.steps:
             self._store_steps()
         ended, self._ended, self._ended_bytes = self._ended, [], 0
         self._store.finish(ended)
         if self._store.must_reconcile:
             self._reconcile()
-        self._release_after_kept()
+        # No worker claims the later runs of an ordering key before the kept results of earlier ones are stored.
+        if keys := {result.ordering_key for result in self._store.kept} - {None}:
+            self._release_unstarted(lambda run: run.ordering_key in keys)
         self._pool.resume()
         # With a concurrency or an ordering key, more runs may be claimed now.
         self._look_at = 0.0
-
-    def _release_after_kept(self) -> None:
-        """Release the later runs of the ordering keys of kept results, which no worker claims until they are stored."""
-        keys = {result.ordering_key for result in self._store.kept if result.ordering_key is not None}
-        if keys:
-            queue = self._take_queue()
-            self._queue.extend(run for run in queue if run.ordering_key not in keys)
-            self._release([*self._pool.return_unstarted(keys), *(run for run in queue if run.ordering_key in keys)])
 
     def _await_kept(self) -> None:
         """Wait for a limited time until the kept results are stored; the runs of the others will be lost."""
@@ -334,21 +313,16 @@ class Worker:
             raise workers.lost(self.id)
 
     def _stop_early(self) -> None:
-        results, left = self._pool.stop()
-        self._end(results)
-        self._take_steps()
-        if self._ended or self._steps:
+        self._end(self._pool.stop())
+        if self._ended or self._pool.steps:
             self._store_results()
-        self._release([*left, *self._take_queue()])
+        self._release_unstarted()
         self._await_kept()
 
-    def _take_queue(self) -> list[ClaimedRun]:
-        runs = list(self._queue)
-        self._queue.clear()
-        return runs
-
-    def _release(self, runs: Collection[ClaimedRun]) -> None:
-        """Release runs that have not begun."""
+    def _release_unstarted(self, matches: Callable[[ClaimedRun], bool] = lambda _: True) -> None:
+        """Release the runs that no process has and that match; all by default."""
+        runs = [*self._pool.unsent.remove(matches), *filter(matches, self._queue)]
+        self._queue = deque(run for run in self._queue if not matches(run))
         if runs:
             released = self._do(lifecycle.release, self.id, [run.run_id for run in runs])
             self._log(f"{released:,} runs that had not begun wait again.")

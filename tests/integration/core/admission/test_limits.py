@@ -9,7 +9,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.admission import BY_ID, BY_NUMBER, event, events, ids, limit, outcome, register, wait_for_lock
 from support.work_orders import accepted_range, rejected
-from workorders.core import triggers
+from workorders.core import triggers, workflows
 from workorders.core.admission import limits
 from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.creation.work_orders import Created, create_for
@@ -228,11 +228,11 @@ def test_however_many_come_at_once_the_limit_is_exact(
 def test_the_usage_of_each_limit_is_shown_and_may_be_more_than_the_limit(connection: Connection, name: str) -> None:
     trigger = limited(connection, name, max_per_day=1)
     create_for(connection, trigger, events("ab"), fresh=True)
-    assert limits.list_usage(connection, name) == [("new runs today (UTC)", 1, 1, "reject")]
+    assert limits.list_usage(connection, workflows.find(connection, name)) == [("new runs today (UTC)", 1, 1, "reject")]
     limited(connection, name, "wait", max_waiting=1, max_per_day=5)
     create_for(connection, register(connection, f"{name}-2"), events("c"), fresh=True)
-    assert limits.list_usage(connection, name) == [
+    assert limits.list_usage(connection, workflows.find(connection, name)) == [
         ("work orders that wait", 1, 1, "wait"),
         ("new runs today (UTC)", 5, 1, "wait"),
     ]
-    assert limits.list_usage(connection, f"{name}-2") == []
+    assert limits.list_usage(connection, workflows.find(connection, f"{name}-2")) == []

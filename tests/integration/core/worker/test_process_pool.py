@@ -83,7 +83,7 @@ def test_the_runs_of_a_process_that_ends_are_begun_once_each(tmp_path: Path) -> 
     file = tmp_path / "noted"
     runs = [run_of({"do": "note", "file": str(file), "word": str(number)}) for number in range(200)]
     with ProcessPool(calling("note")) as pool:
-        pool.submit(runs)
+        pool.unsent.put(runs)
         done = 0
         killed = False
         while pool.unfinished:
@@ -107,7 +107,7 @@ def test_a_run_over_its_time_is_killed_and_the_one_behind_it_succeeds() -> None:
 
 def test_a_large_result_that_is_sent_in_time_counts_although_its_parent_reads_it_late() -> None:
     with ProcessPool(calling(timeout=8, max_output_bytes=8_000_000)) as pool:
-        pool.submit([run_of({"do": "echo late", "seconds": 1, "text": "x" * 4_000_000})])
+        pool.unsent.put([run_of({"do": "echo late", "seconds": 1, "text": "x" * 4_000_000})])
         assert eventually(lambda: not pool.poll(0.01) and _running(pool), seconds=30, what="the start of the run")
         time.sleep(9)
         states = [result.state for result in pool.poll(10)]
@@ -140,6 +140,16 @@ def test_what_is_taken_back_from_a_slow_process_is_executed_once(tmp_path: Path)
         found += results(pool, [run_of({"file": str(tmp_path / "noted"), "word": "last"})])
     assert {result.state for result in found} == {"success"}
     assert (tmp_path / "noted").read_text().split()[-7:] == [*words, "last"]
+
+
+def test_what_was_sent_ahead_stays_with_its_process_when_no_run_is_dropped(tmp_path: Path) -> None:
+    with ProcessPool(calling("note")) as pool:
+        pool.unsent.put(_slow_and_others(pool, tmp_path / "noted"))
+        eventually(lambda: not pool.poll(0.01) and _running(pool), seconds=30, what="the slow run")
+        (process,) = pool._processes
+        sent = list(process.sent)
+        pool.drop(set())
+        assert list(process.sent) == sent
 
 
 def test_a_run_that_was_taken_back_is_not_begun_with_the_token_of_a_later_one(tmp_path: Path) -> None:
@@ -179,7 +189,7 @@ def test_after_a_failure_the_ordering_key_is_held_and_other_ordering_keys_contin
     behind = [run_of({"do": "echo", "n": number}, ordering_key=1) for number in range(2)]
     others = [run_of({"do": "echo"}, ordering_key=2), run_of({"do": "echo"})]
     with ProcessPool(calling()) as pool:
-        pool.submit([failing, *behind, *others])
+        pool.unsent.put([failing, *behind, *others])
         ended: list[UUID] = []
         while len(ended) < 3:
             ended += [result.run_id for result in pool.poll(30)]
@@ -302,8 +312,8 @@ def test_a_forked_copy_of_a_process_reports_nothing(do: str) -> None:
         ["RUN", "lost", None, [0.0, 1.0], True, ""],
         ["RUN", "failed", ["Error"], [0.0, 1.0], True, ""],
         ["RUN", "success", None, [0.0, 1.0], "no", ""],
-        ["step", "RUN", 7, None],
-        ["step", "RUN", "name", [0.0, "no id"]],
+        ["step", "RUN", 7, 0.0, "RUN", False],
+        ["step", "RUN", "name", 0.0, "no id", False],
     ],
     ids=str,
 )
@@ -445,18 +455,20 @@ def test_published_messages_come_back_with_a_success_and_never_with_a_failure(po
 def test_a_function_that_cannot_be_imported_begins_no_run() -> None:
     with ProcessPool(calling("missing")) as pool:
         given = [run_of({})]
-        pool.submit(given)
+        pool.unsent.put(given)
         with pytest.raises(CallableUnavailableError, match="missing"):
             pool.poll(30)
-        assert pool.stop() == ([], given)
+        assert pool.stop() == []
+        assert pool.unsent.remove() == given
 
 
 def test_runs_that_were_not_begun_come_back_when_the_pool_is_stopped() -> None:
     runs = [run_of({"do": "sleep"}), run_of({"do": "echo"}), run_of({"do": "echo"})]
     with ProcessPool(calling()) as pool:
-        pool.submit(runs)
+        pool.unsent.put(runs)
         assert eventually(lambda: not pool.poll(0.1) and _running(pool) == runs[:1], seconds=30, what="the first run")
-        assert pool.stop() == ([], runs[1:])
+        assert pool.stop() == []
+        assert pool.unsent.remove() == runs[1:]
         assert pool.unfinished == 0
 
 
@@ -472,7 +484,7 @@ def _running(pool: ProcessPool) -> list[ClaimedRun]:
 
 def _in_order_of_end(pool: ProcessPool, runs: list[ClaimedRun]) -> list[UUID]:
     """Execute the runs, and return their ids as they end."""
-    pool.submit(runs)
+    pool.unsent.put(runs)
     ended: list[UUID] = []
     while pool.unfinished:
         ended += [result.run_id for result in pool.poll(10)]
@@ -482,8 +494,8 @@ def _in_order_of_end(pool: ProcessPool, runs: list[ClaimedRun]) -> list[UUID]:
 def test_a_process_that_is_still_starting_has_been_given_no_run(tmp_path: Path) -> None:
     given = run_of({"do": "note", "file": str(tmp_path / "noted"), "word": "begun"})
     with ProcessPool(calling()) as pool:
-        pool.submit([given])
+        pool.unsent.put([given])
         assert pool.poll(0) == []
-        assert pool.return_unstarted() == [given]
+        assert pool.unsent.remove() == [given]
         assert pool.unfinished == 0
     assert not (tmp_path / "noted").exists()

@@ -21,7 +21,7 @@ from workorders.core.attribution import Attribution
 from workorders.core.bulk.runner import rerun_work_orders
 from workorders.core.exceptions import OwnershipLostError
 from workorders.core.postgres.connection import connect
-from workorders.core.runs import steps
+from workorders.core.runs import lifecycle
 from workorders.core.worker import result_store
 from workorders.core.worker.result_store import ResultStore
 from workorders.core.worker.run_results import Mask, secrets_of
@@ -189,14 +189,14 @@ def test_a_misused_step_fails_its_run_which_is_not_retried(
 def test_a_result_that_only_postgres_refuses_fails_its_run_alone(
     make: Make, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = steps.store
+    store = lifecycle.store_steps
 
     def refuse(connection: Any, worker_id: Any, given: Any) -> Any:
         if any(step.name == "second" for step in given):
             raise psycopg.errors.ProgramLimitExceeded("too large for jsonb")
         return store(connection, worker_id, given)
 
-    monkeypatch.setattr(steps, "store", refuse)
+    monkeypatch.setattr(lifecycle, "store_steps", refuse)
     executing = make()
     executing.create([{"do": "again"}])
     assert work(executing, shop) == {"failed": 2}
@@ -249,7 +249,7 @@ def test_a_step_whose_stored_answer_was_lost_is_stored_once(
     make: Make, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 0)
-    store = steps.store
+    store = lifecycle.store_steps
     lost: list[Any] = []
 
     def lose_the_first_answer(connection: Any, worker_id: Any, given: Any) -> Any:
@@ -259,7 +259,7 @@ def test_a_step_whose_stored_answer_was_lost_is_stored_once(
             lost.append(store(another, worker_id, given))
         raise psycopg.OperationalError("the connection broke after the commit")
 
-    monkeypatch.setattr(steps, "store", lose_the_first_answer)
+    monkeypatch.setattr(lifecycle, "store_steps", lose_the_first_answer)
     executing = make()
     executing.create([{"do": "again"}])
     assert work(executing, shop) == {"failed": 1, "success": 1}

@@ -72,8 +72,8 @@ def test_a_limit_that_waits_stalls_the_partition_with_its_sentence_until_there_i
     refused = attempt(stack, kafka_trigger, batch_id).error
     assert refused == (
         f"{name}: {name} 0 [3, 6): Workflow {name} has capacity for 1 more work orders and 3 came at once: its "
-        f"limit is 4 waiting. Nothing was created for trigger {name}; it continues by itself when runs finish, or "
-        f"when the limit is raised. Nothing was committed there. [WO-WORKFLOW-FULL]"
+        f"limit is 4 work orders that wait. Nothing was created for trigger {name}; it continues by itself when runs "
+        f"finish, or when the limit is raised. Nothing was committed there. [WO-WORKFLOW-FULL]"
     )
     trigger = triggers.find(connection, name)
     stalled = row(connection, trigger)

@@ -7,7 +7,7 @@ import pytest
 
 from workorders.core.admission.duplicates import DUPLICATE
 from workorders.core.admission.limits import RUN_LIMIT
-from workorders.core.admission.sequences import LATE, Decision, Entry, Numbered, SequenceState, decide
+from workorders.core.admission.sequences import LATE, Decision, Numbered, SequenceState, decide
 
 KEY = b"k" * 16
 
@@ -16,8 +16,8 @@ def id_of(place: int) -> bytes:
     return place.to_bytes(16, "big")
 
 
-def entries(*numbers: int | None, start: int = 100) -> list[Entry]:
-    return [Entry(id_of(place), KEY, number) for place, number in enumerate(numbers, start)]
+def entries(*numbers: int, start: int = 100) -> list[Numbered]:
+    return [Numbered(KEY, number, id_of(place)) for place, number in enumerate(numbers, start)]
 
 
 def refused(verdict: Decision) -> list[tuple[int, str]]:
@@ -99,7 +99,7 @@ def test_whatever_the_order_and_the_batches_the_same_numbers_are_let_in_in_order
     place = 0
     while place < len(coming):
         size = chance.randint(1, 7)
-        batch = [Entry(id_of(i), *coming[i]) for i in range(place, min(place + size, len(coming)))]
+        batch = [Numbered(*coming[i], id_of(i)) for i in range(place, min(place + size, len(coming)))]
         verdict = decide(batch, states)
         parked |= {part.id: (part.sequence, part.number) for part in verdict.parked}
         assert all(parked.pop(part.id) == (part.sequence, part.number) for part in verdict.released)

@@ -54,21 +54,21 @@ def test_a_run_that_was_put_back_is_the_next_one_and_its_ordering_key_is_still_i
     assert numbers(take(waiting)) == [1, 3]
 
 
-def test_an_ordering_key_that_is_at_work_stays_so_when_what_waits_is_taken_away_or_dropped() -> None:
+def test_an_ordering_key_that_is_at_work_stays_so_when_what_waits_is_removed() -> None:
     waiting = queue(run(1, 7), run(2, 7), run(3, 7))
     take(waiting, 1)
-    waiting.drop({UUID(int=2)})
+    waiting.remove(lambda run: run.run_id.int == 2)
     assert take(waiting, 1) == []
-    assert numbers(waiting.take_all()) == [3]
+    assert numbers(waiting.remove()) == [3]
     waiting.put([run(4, 7)])
     assert take(waiting, 1) == []
     waiting.free(7)
     assert numbers(take(waiting, 1)) == [4]
 
 
-def test_what_is_dropped_or_given_back_never_begins() -> None:
+def test_what_is_removed_never_begins() -> None:
     waiting = queue(run(1, 7), run(2, 7), run(3, 8))
-    waiting.drop({UUID(int=1)})
+    waiting.remove(lambda run: run.run_id.int == 1)
     assert numbers(take(waiting, 1)) == [3]
-    assert numbers(waiting.take_all()) == [2]
+    assert numbers(waiting.remove()) == [2]
     assert take(waiting, 1) == []

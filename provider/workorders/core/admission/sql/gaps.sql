@@ -52,11 +52,6 @@ FROM workorders.sequences
 WHERE trigger_id = %(trigger_id)s AND key = ANY (%(keys)s::uuid[])
 ORDER BY key;
 
--- name: parked_of
-SELECT number, work_order_id
-FROM workorders.parked_work_orders
-WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
-
 -- name: record
 INSERT INTO workorders.sequence_decisions (actor, reason, trigger_id, key, kind, from_number, to_number, released, account)
 VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_number)s, %(to_number)s, %(released)s, %(account)s);

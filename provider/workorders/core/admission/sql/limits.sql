@@ -30,11 +30,8 @@ SET admitted = %(admitted)s + CASE WHEN day = (clock_timestamp() AT TIME ZONE 'U
 WHERE workflow_id = %(workflow_id)s;
 
 -- name: limited
-SELECT id, definition -> 'limits'
+SELECT id
 FROM workorders.workflows
-WHERE definition -> 'limits' ?| '{max_waiting,max_per_day}'
-    AND (
-        name = %(workflow)s
-        OR id IN (SELECT workflow_id FROM workorders.work_orders WHERE work_orders.id = ANY (%(ids)s::uuid[]))
-    )
+WHERE coalesce(definition #>> '{limits,max_waiting}', definition #>> '{limits,max_per_day}') IS NOT NULL
+    AND id IN (SELECT workflow_id FROM workorders.work_orders WHERE work_orders.id = ANY (%(ids)s::uuid[]))
 ORDER BY id;

@@ -65,7 +65,7 @@ STARTING = (
     Mutation(
         "task-with-the-definition-of-a-refused-file",
         2,
-        (Change("airflow/dags/parsing_context.py", "path.stem == name or token.search(text)", "path.stem == name"),),
+        (Change("airflow/dags/factories.py", "path.stem == name or token.search(text)", "path.stem == name"),),
         (f"{PARSING}::test_each_task_gets_the_dag_that_the_dag_processor_has",),
     ),
     Mutation(

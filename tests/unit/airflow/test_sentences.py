@@ -13,8 +13,8 @@ from support.definitions import define
 from support.operators import subclasses
 from support.tries import a_try
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
-from workorders.airflow.operators.maintenance import MaintenanceOperator
+from workorders.airflow.dags.maintenance import MaintenanceOperator
+from workorders.airflow.dags.workflows import ExecuteRunsOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError

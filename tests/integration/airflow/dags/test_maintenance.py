@@ -13,8 +13,8 @@ from support.outbox import new_outbox
 from support.runs import finish_all
 from support.step_functions import user_database
 from support.work_orders import accepted_range
-from workorders.airflow.operators import maintenance
-from workorders.airflow.operators.maintenance import MaintenanceOperator
+from workorders.airflow.dags import maintenance
+from workorders.airflow.dags.maintenance import MaintenanceOperator
 from workorders.core import triggers
 from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner

@@ -11,7 +11,7 @@ from local_stack.stack import LocalStack
 from support import remembering_notifier
 from support.admission import BY_NUMBER, event, register
 from support.tries import a_try
-from workorders.airflow.operators.maintenance import MaintenanceOperator
+from workorders.airflow.dags.maintenance import MaintenanceOperator
 from workorders.core import schema
 from workorders.core.creation.work_orders import create_for
 from workorders.core.postgres.connection import Connection

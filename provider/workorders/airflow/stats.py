@@ -14,8 +14,7 @@ from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
 from workorders.core.environment import DATABASE_CONNECTION
-from workorders.core.metrics import Metric, Sample
-from workorders.monitoring import snapshot
+from workorders.core.metrics import Metric, Sample, take_samples
 
 REPORT_SECONDS: Final = 15.0
 _DAG_RUN_SECONDS: Final = 3600.0
@@ -91,7 +90,7 @@ class ReportMetricsTrigger(PollingTrigger):
         async with resources.use(TriggererDatabase, url) as database:
 
             async def probe() -> str | None:
-                reporter.report(await database.run(snapshot.take))
+                reporter.report(await database.run(take_samples))
                 return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None
 
             yield probe

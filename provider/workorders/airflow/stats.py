@@ -4,15 +4,13 @@ A deferred task does so, because the triggerer lives on where a task would end.
 """
 
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Any, Final
 
 from airflow.sdk import conf
 from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 
-from workorders.airflow.connections import async_database_url
-from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingTrigger, TriggererDatabase
 from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.metrics import Metric, Sample, take_samples
 
@@ -83,14 +81,7 @@ class ReportMetricsTrigger(PollingTrigger):
         self.database_connection = database_connection
         self._ends_at = time.monotonic() + _DAG_RUN_SECONDS
 
-    @asynccontextmanager
-    async def open_probe(self) -> AsyncIterator[Probe]:
-        """Look the connection up once: it is a request to Airflow, and too slow for every probe."""
-        url = await async_database_url(self.database_connection)
-        async with resources.use(TriggererDatabase, url) as database:
-
-            async def probe() -> str | None:
-                reporter.report(await database.run(take_samples))
-                return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None
-
-            yield probe
+    async def probe(self, database: TriggererDatabase) -> str | None:
+        """Send all metrics."""
+        reporter.report(await database.run(take_samples))
+        return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None

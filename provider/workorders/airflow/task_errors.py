@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from airflow.sdk.exceptions import (
+    AirflowFailException,
     AirflowNotFoundException,
     AirflowRuntimeError,
     AirflowSecretsBackendAccessDenied,
@@ -45,19 +46,19 @@ def explain_failures(
     undone: str,
     error_class: type[WorkOrdersError] = TaskFailedError,
     *,
-    passthrough: tuple[type[WorkOrdersError], ...] = (),
+    final: tuple[type[WorkOrdersError], ...] = (),
     again: str | None = None,
 ) -> Iterator[None]:
     """Raise expected failures again with the whole sentence: where, why, what was not done, when the next try is.
 
-    Errors of `passthrough` already contain all of this but the next try; they are not changed. `again` is what happens
-    after the last try, for a task that needs no clear. The sentence is logged in short lines before.
+    Errors of `final` already contain all of this, and a further try would only fail again: they end the task. `again`
+    is what happens after the last try, for a task that needs no clear. The sentence is logged in short lines before.
     """
     try:
         yield
-    except passthrough as error:
+    except final as error:
         log_wrapped(task.log, str(error))
-        raise
+        raise AirflowFailException(str(error)) from None
     except EXPECTED_FAILURES as error:
         what_next = describe_next_retry(task, context["ti"], again)
         explained = error_class(f"{where}: {reason(error)} {undone} {what_next}")

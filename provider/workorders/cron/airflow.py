@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
-from airflow.sdk.exceptions import AirflowFailException, AirflowTimetableInvalid
+from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
@@ -80,15 +80,12 @@ class CreateScheduledOperator(BaseOperator):
         due = _due(context)
         where = f"Trigger {self.definition.name}, due {due.time.isoformat()}"
         with (
-            explain_failures(self, context, where, "No work order was created."),
+            explain_failures(self, context, where, "No work order was created.", final=(ExpiredTimeError,)),
             connect(
                 database_url(self.definition.database_connection), application_name="workorders cron", autocommit=True
             ) as database,
         ):
-            try:
-                made = create(database, self.definition, due)
-            except ExpiredTimeError as error:
-                raise AirflowFailException(str(error)) from None
+            made = create(database, self.definition, due)
         self.log.info(
             "%s: work order %s (%s) for %s %s.",
             self.definition.name,

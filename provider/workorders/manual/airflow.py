@@ -72,7 +72,7 @@ class CreateByHandOperator(BaseOperator):
         """Create the work order and return its id.
 
         Raises:
-            NotAnInputError: the form's input cannot be an input.
+            AirflowFailException: the form's input cannot be an input.
             TaskFailedError: the database failed; nothing was created.
         """
         params, run = context["params"], context["dag_run"]
@@ -86,7 +86,7 @@ class CreateByHandOperator(BaseOperator):
         )
         where = f"Trigger {self.definition.name}"
         with (
-            explain_failures(self, context, where, "No work order was created.", passthrough=(NotAnInputError,)),
+            explain_failures(self, context, where, "No work order was created.", final=(NotAnInputError,)),
             connect(
                 database_url(self.definition.database_connection), application_name="workorders manual", autocommit=True
             ) as database,

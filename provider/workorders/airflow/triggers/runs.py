@@ -11,7 +11,7 @@ from typing import Any, Final
 from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, shared
 from workorders.core import workflows
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -102,7 +102,7 @@ class WaitForRunsTrigger(PollingTrigger):
         definition = validate(self.definition, WorkflowDefinition, where=str(self.definition["name"]))
         probe = _look_for_runs if definition.dag_id is None else _look_for_dag_runs
         async with (
-            resources.use(SharedPoller, database_url) as poller,
+            shared(SharedPoller, database_url) as poller,
             poller.subscribed(definition) as workflow,
         ):
             yield partial(probe, poller, workflow, definition)

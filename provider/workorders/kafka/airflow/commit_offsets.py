@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
@@ -75,11 +74,8 @@ class CommitOffsetsOperator(BaseOperator):
             f"safe in the ledger, which does not depend on the group."
         )
         foreign = (ForeignBatchError, UnknownBatchError)
-        try:
-            with explain_failures(self, context, where, undone, GroupCommitError, passthrough=foreign):
-                self._commit_when_coordinated()
-        except foreign as error:
-            raise AirflowFailException(str(error)) from None
+        with explain_failures(self, context, where, undone, GroupCommitError, final=foreign):
+            self._commit_when_coordinated()
 
     def _commit_when_coordinated(self) -> None:
         """Commit; retry for a while if the group has no coordinator, without a lock between two tries."""

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe, TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe, TriggererDatabase, shared
 from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.airflow.connections import async_kafka_settings
@@ -65,20 +65,25 @@ class NewMessagesTrigger(PollingTrigger):
         """Look the connections up once: they are requests to Airflow, and too slow for every probe."""
         # Not in the constructor: a definition of another version must fail the task with the reason.
         definition = validate(self.definition, KafkaTriggerDefinition, where="its definition")
-        settings = json.dumps(await async_kafka_settings(definition.kafka_connection), sort_keys=True)
         url = await async_database_url(definition.database_connection)
         async with (
-            resources.use(SharedCluster, settings) as shared,
-            resources.use(TriggererDatabase, url) as database,
+            shared_cluster(definition.kafka_connection) as cluster,
+            shared(TriggererDatabase, url) as database,
         ):
-            yield _MessagesProbe(self, definition, shared.cluster, database).probe
+            yield _MessagesProbe(self, definition, cluster, database).probe
 
 
-class SharedCluster:
-    """The client of one cluster, for all triggers with the same settings."""
+@asynccontextmanager
+async def shared_cluster(connection_id: str) -> AsyncIterator[KafkaAdmin]:
+    """Share the client of one cluster among all triggers with the same settings."""
+    settings = json.dumps(await async_kafka_settings(connection_id), sort_keys=True)
+    async with shared(_Cluster, settings) as cluster:
+        yield cluster.admin
 
+
+class _Cluster:
     def __init__(self, settings: str) -> None:
-        self.cluster = KafkaAdmin(client_settings(json.loads(settings)))
+        self.admin = KafkaAdmin(client_settings(json.loads(settings)))
 
     async def close(self) -> None:
         """Leave the client to the garbage collector: it cannot be closed."""

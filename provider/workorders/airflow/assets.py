@@ -1,12 +1,9 @@
 """The Airflow asset of a trigger's work orders, on which other Dags can be scheduled."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import Asset, AssetAlias
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
+from airflow.sdk import Asset, AssetAlias, Context
 
 
 def work_orders_asset(trigger: str) -> Asset:
@@ -22,6 +19,6 @@ def outlet(trigger: str) -> AssetAlias:
     return AssetAlias(name=f"workorders_{trigger}")
 
 
-def announce(context: "Context", trigger: str, extra: Mapping[str, Any]) -> None:
+def announce(context: Context, trigger: str, extra: Mapping[str, Any]) -> None:
     """Let the success of the task emit one event of the asset."""
     context["outlet_events"][outlet(trigger)].add(work_orders_asset(trigger), extra=dict(extra))

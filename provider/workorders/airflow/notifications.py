@@ -5,14 +5,11 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from airflow.sdk import BaseNotifier
+from airflow.sdk import BaseNotifier, Context
 
 from workorders.core.exceptions import ConfigurationError
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class _Alert(Protocol):
@@ -66,7 +63,7 @@ def load_notifiers(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
     return found
 
 
-def notify_all(alerts: Iterable[_Alert], notifiers: dict[str, Notifier], context: "Context", log: Log) -> None:
+def notify_all(alerts: Iterable[_Alert], notifiers: dict[str, Notifier], context: Context, log: Log) -> None:
     """Log the alerts, then call the notifiers for each; one that hangs is not called again."""
     logged = list(alerts)
     for alert in logged:
@@ -79,7 +76,7 @@ def notify_all(alerts: Iterable[_Alert], notifiers: dict[str, Notifier], context
 
 
 def notify(
-    path: str, notifier: Notifier, alert: _Alert, context: "Context", log: Log, *, seconds: float = MAX_SECONDS
+    path: str, notifier: Notifier, alert: _Alert, context: Context, log: Log, *, seconds: float = MAX_SECONDS
 ) -> bool:
     """Call a notifier with an alert. One that fails or does not return is logged and affects nothing else.
 

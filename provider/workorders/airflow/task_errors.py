@@ -4,9 +4,10 @@ import logging
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import (
     AirflowFailException,
     AirflowNotFoundException,
@@ -17,9 +18,6 @@ from airflow.sdk.exceptions import (
 from workorders.airflow.retries import describe_next_retry
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
-
-if TYPE_CHECKING:
-    from airflow.sdk import BaseOperator, Context
 
 LINE_LENGTH = 100
 """Characters of a line that the page shows without being scrolled sideways."""
@@ -40,8 +38,8 @@ class TaskFailedError(WorkOrdersError):
 
 @contextmanager
 def explain_failures(
-    task: "BaseOperator",
-    context: "Context",
+    task: BaseOperator,
+    context: Context,
     where: str,
     undone: str,
     error_class: type[WorkOrdersError] = TaskFailedError,

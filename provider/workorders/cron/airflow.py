@@ -1,8 +1,8 @@
 """The Dag of a schedule: Airflow keeps the time, and one task creates the work order."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
+from airflow.sdk import DAG, BaseOperator, Context, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders import dag_ids
@@ -14,9 +14,6 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
 from workorders.cron.definition import CronTriggerDefinition
 from workorders.cron.schedule import Due, ExpiredTimeError, create
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
@@ -70,7 +67,7 @@ class CreateScheduledOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
-    def execute(self, context: "Context") -> str | None:
+    def execute(self, context: Context) -> str | None:
         """Create the work order and return its id.
 
         Raises:
@@ -97,7 +94,7 @@ class CreateScheduledOperator(BaseOperator):
         return None if made.id is None else str(made.id)
 
 
-def _due(context: "Context") -> Due:
+def _due(context: Context) -> Due:
     run = context["dag_run"]
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     # Not by the interval alone: Airflow gives a Dag run that a person starts the last interval or a chosen one, so that

@@ -1,9 +1,9 @@
 """The Dag of a manual trigger: a form, and one task that creates the work order."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, BaseOperator, Param
+from airflow.sdk import DAG, BaseOperator, Context, Param
 
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
@@ -15,9 +15,6 @@ from workorders.core.attribution import Attribution
 from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
 from workorders.core.postgres.connection import connect
 from workorders.manual.definition import ManualTriggerDefinition
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
@@ -68,7 +65,7 @@ class CreateByHandOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
-    def execute(self, context: "Context") -> str | None:
+    def execute(self, context: Context) -> str | None:
         """Create the work order and return its id.
 
         Raises:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from airflow.sdk import DAG, BaseOperator, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, Context, get_parsing_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders import dag_ids
@@ -18,9 +18,6 @@ from workorders.core.definitions.trigger import FoundWorkflow, TriggerDefinition
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import trigger_folder, workflow_modules  # noqa: F401 - a public name of the package
 from workorders.core.exceptions import ConfigurationError
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Any time in the past: Dag runs follow one another or a person's request, and belong to no interval."""
@@ -187,7 +184,7 @@ class ConfigurationErrorOperator(BaseOperator):
         super().__init__(**kwargs)
         self.sentence = sentence
 
-    def execute(self, context: "Context") -> None:
+    def execute(self, context: Context) -> None:
         """Fail."""
         raise AirflowFailException(self.sentence)
 

@@ -4,9 +4,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from airflow.sdk import DAG, BaseOperator, conf
+from airflow.sdk import DAG, BaseOperator, Context, conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders import dag_ids
@@ -27,9 +27,6 @@ from workorders.core.maintenance import retention, steps
 from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _TAGS: Final = ["maintenance", "workorders"]
 _LONG_DUTIES: Final = 16
@@ -81,7 +78,7 @@ def _metrics_dag(database_connection: str) -> DAG:
     return dag
 
 
-def run_bulk_jobs(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+def run_bulk_jobs(connection: Connection, log: Any, _: Context) -> dict[str, Any]:
     """Run reruns and cancels that were created for later, wait after an outage, or are orphaned.
 
     Raises:
@@ -96,7 +93,7 @@ def run_bulk_jobs(connection: Connection, log: Any, _: "Context") -> dict[str, A
     return dict(Counter(job.state for job in worked.jobs))
 
 
-def recover_lost_runs(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+def recover_lost_runs(connection: Connection, log: Any, _: Context) -> dict[str, Any]:
     """Recover the lost runs of every workflow, also of one whose Dag is paused or does not exist any more."""
     recovered = lifecycle.recover_lost(connection)
     if recovered != Recovered():
@@ -104,7 +101,7 @@ def recover_lost_runs(connection: Connection, log: Any, _: "Context") -> dict[st
     return asdict(recovered)
 
 
-def delete_expired(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+def delete_expired(connection: Connection, log: Any, _: Context) -> dict[str, Any]:
     """Once per day, erase and delete what has expired by the retention of each workflow, and delete old batches."""
     with connection.transaction():
         is_due = retention.is_due(connection)
@@ -116,7 +113,7 @@ def delete_expired(connection: Connection, log: Any, _: "Context") -> dict[str, 
     return asdict(swept)
 
 
-def delete_expired_steps(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+def delete_expired_steps(connection: Connection, log: Any, _: Context) -> dict[str, Any]:
     """Delete what transactions have stored for work orders that retention deleted or erased a day ago.
 
     Raises:
@@ -144,7 +141,7 @@ def delete_expired_steps(connection: Connection, log: Any, _: "Context") -> dict
     return {"deleted": deleted}
 
 
-def refresh_search_index(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+def refresh_search_index(connection: Connection, log: Any, _: Context) -> dict[str, Any]:
     """Add the words of new work orders until none are left or the time is over; count by state if that is due."""
     end = time.monotonic() + _REFRESH_SECONDS
     filled = looked_again = 0
@@ -157,7 +154,7 @@ def refresh_search_index(connection: Connection, log: Any, _: "Context") -> dict
     return {"filled": filled, "looked_again": looked_again, "counted": counted}
 
 
-def check_gaps(connection: Connection, log: Any, context: "Context") -> dict[str, Any]:
+def check_gaps(connection: Connection, log: Any, context: Context) -> dict[str, Any]:
     """Send the alerts that are due for the sequences of every trigger, each once, and fail if one opens.
 
     A Kafka trigger alerts after each attempt at a batch as well, but a gap also ages while no message arrives.
@@ -186,7 +183,7 @@ class Duty:
 
     where: str
     """The object of the sentence about a failure."""
-    work: Callable[[Connection, Any, "Context"], dict[str, Any]]
+    work: Callable[[Connection, Any, Context], dict[str, Any]]
     """Does it with a connection, the task's log, and its context, and returns the results."""
     undone: str = "What was done stays done."
     """A sentence about what was done and what was not."""
@@ -213,7 +210,7 @@ class MaintenanceOperator(BaseOperator):
         self.duty = duty
         self.database_connection = database_connection
 
-    def execute(self, context: "Context") -> dict[str, Any]:
+    def execute(self, context: Context) -> dict[str, Any]:
         """Do it and return its results; what was done before a failure stays done."""
         duty = DUTIES[self.duty]
         with (

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, Context
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders import dag_ids
@@ -32,9 +32,6 @@ from workorders.core.worker.run_results import Mask, secrets_in, secrets_of
 from workorders.core.worker.worker import Worker
 from workorders.core.workflows import Workflow
 from workorders.outbox.enqueue import enqueue_published
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _BEGUN_RUNS: Final = (
     "Runs that had not begun wait again; those that had begun are finished, or will be recovered as lost."
@@ -111,7 +108,7 @@ class ExecuteRunsOperator(BaseOperator):
         self._worker: Worker | None = None
         self._is_stopped = False
 
-    def execute(self, context: "Context") -> None:
+    def execute(self, context: Context) -> None:
         """Execute runs; what could not be executed is named by an ExecutionError."""
         runs_dag = self.definition.dag_id is not None
         undone = _STARTED_DAG_RUNS if runs_dag else _BEGUN_RUNS

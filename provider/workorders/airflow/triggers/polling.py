@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 import psycopg
-from airflow.sdk import BaseSensorOperator
+from airflow.sdk import BaseSensorOperator, Context
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.triggers.base import (
     BaseTrigger,
@@ -30,9 +30,6 @@ from workorders.airflow.retries import describe_next_retry
 from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_wrapped, reason
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection, connect, delay_seconds, is_outage
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 MAX_CONNECTIONS: Final = 4
 """Connections of a triggerer to one database, however many tasks wait: a slow statement holds up no other task."""
@@ -172,11 +169,11 @@ class PollingSensor(BaseSensorOperator):
             trigger_cls=path, trigger_kwargs=arguments, next_method="execute_complete"
         )
 
-    def execute(self, context: "Context") -> None:
+    def execute(self, context: Context) -> None:
         """Defer to the triggerer; runs only if a worker started the task."""
         self.defer(trigger=self._make_trigger(), method_name="execute_complete")
 
-    def execute_complete(self, context: "Context", event: Any = None) -> None:
+    def execute_complete(self, context: Context, event: Any = None) -> None:
         """Fail with the trigger's sentence and the time of the next try.
 
         Without a failure this runs only in `dag.test()`, because the trigger ends the task.

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
@@ -28,9 +28,6 @@ from workorders.kafka.exceptions import (
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.partitions import Partition, error_at
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 COORDINATOR_SECONDS = 60.0
 """How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
@@ -61,7 +58,7 @@ class CommitOffsetsOperator(BaseOperator):
         self.page = ("kafka", definition.name)
         self.batch_id = batch_id
 
-    def execute(self, context: "Context") -> None:
+    def execute(self, context: Context) -> None:
         """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
 
         Raises:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, Context
 
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
@@ -20,9 +20,6 @@ from workorders.kafka.client.secrets import JobSecrets
 from workorders.outbox.relay.definition import RelayDefinition, load_relay
 from workorders.outbox.store.backlog import is_anything_waiting
 from workorders.outbox.store.leases import buckets_of
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 _UNSENT = "Messages that were not sent wait in their table; nothing is lost."
@@ -108,7 +105,7 @@ class SendMessagesOperator(BaseOperator):
         self.definition = definition
         self.shard = shard
 
-    def execute(self, context: "Context") -> dict[str, int]:
+    def execute(self, context: Context) -> dict[str, int]:
         """Relay the shard.
 
         Raises:

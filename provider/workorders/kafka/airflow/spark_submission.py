@@ -1,4 +1,4 @@
-"""Runs an attempt at a batch with Spark: on a server, or submitted with jars, this package, and its secrets."""
+"""Runs an attempt at a batch with Spark: on a server, submitted with its jars and secrets, or by a user's engine."""
 
 import logging
 import os
@@ -6,9 +6,10 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -19,7 +20,6 @@ from workorders.core.environment import FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.secrets import is_secret_setting
 from workorders.kafka.airflow.connections import connect_server
-from workorders.kafka.airflow.engines import load_engine
 from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
 from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.spark import kafka_source
@@ -53,6 +53,51 @@ _TELLS_NOTHING: Final = re.compile(
 """The beginning of a line that does not tell why an application has failed."""
 _TELLING_LINES: Final = 3
 _LINE_CHARACTERS: Final = 300
+
+
+class Engine(Protocol):
+    """Makes one attempt at one batch, somewhere. What was committed is for the ledger to tell."""
+
+    def submit(self, batch: int, epoch: int) -> None:
+        """Run the Spark application for a batch, and return when it has ended.
+
+        The task asks the ledger afterwards: an end without an error proves nothing, and an error does not mean that
+        nothing was committed.
+
+        Args:
+            batch: number of the batch, the application's `--batch`.
+            epoch: number of the attempt, the application's `--epoch`; it fences all attempts before.
+
+        Raises:
+            AirflowException: the application was not submitted, or it failed; an `OSError` means the same. Its text is
+                logged.
+        """
+
+
+def load_engine(path: str, connection_id: str) -> Engine:
+    """Return an engine of the class that an import path names.
+
+    Args:
+        path: such as `shop.engines.Serverless`.
+        connection_id: of the Airflow connection that the trigger names, for the engine.
+
+    Raises:
+        ConfigurationError: it cannot be imported, or has no `submit`.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        engine = getattr(import_module(module), name)(connection_id)
+    except Exception as error:
+        raise ConfigurationError(
+            f"The engine {path} that spark.engine names cannot be made: {type(error).__name__}: {error}. The batch was "
+            f"not submitted; correct the path, or install its module where the Airflow workers run."
+        ) from error
+    if not callable(getattr(engine, "submit", None)):
+        raise ConfigurationError(
+            f"The engine {path} that spark.engine names has no method submit(batch, epoch); the batch was not "
+            f"submitted. Write the method, or name another class."
+        )
+    return engine  # type: ignore[no-any-return]
 
 
 class EngineOperator(SparkSubmitOperator):
@@ -124,7 +169,7 @@ class EngineOperator(SparkSubmitOperator):
             self.conf = use_archive(self.conf or {}, jars)
         # Airflow makes the hook that submits when it has added OpenLineage's properties. This one is for the check.
         self._hook = None
-        with environment_of_driver(make_hook(self), attempt.secrets):
+        with environment_of_driver(self._get_hook(), attempt.secrets):
             try:
                 # Airflow's wrapper warns of a call that does not come from `execute`, as after the task was deferred.
                 unwrap(SparkSubmitOperator.execute)(self, context)
@@ -135,10 +180,17 @@ class EngineOperator(SparkSubmitOperator):
         """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete.
 
         Raises:
-            ConfigurationError: the package's files change meanwhile.
+            ConfigurationError: the package's files change meanwhile, or the connection leads to Kubernetes, and the
+                provider for it is not installed.
         """
         self.conf = without_lineage_secrets(self.conf or {}, self.log)
-        hook = super()._get_hook()
+        try:
+            hook = super()._get_hook()
+        except (NameError, RuntimeError) as error:  # each version of Airflow's provider has another bare error for it
+            raise ConfigurationError(
+                f"The Spark connection {self._conn_id} leads to Kubernetes, and Airflow's provider for it is not "
+                f"installed here; nothing was sent there. Install apache-airflow-providers-cncf-kubernetes."
+            ) from error
         # That of this environment, which the PATH of a task need not lead to.
         hook._connection["spark_binary"] = find_spark_submit(hook._connection["spark_binary"])
         self._printed.clear()
@@ -164,21 +216,6 @@ class EngineOperator(SparkSubmitOperator):
             text = f"spark-submit ended with exit code {process.returncode}"
         lines = secrets.mask(" / ".join(self._printed))
         return f"{text.rstrip('.')}: {lines}" if lines else f"{text.rstrip('.')}, and printed no reason."
-
-
-def make_hook(operator: SparkSubmitOperator) -> SparkSubmitHook:
-    """Return the hook that submits.
-
-    Raises:
-        ConfigurationError: the connection leads to Kubernetes, and the provider for it is not installed.
-    """
-    try:
-        return operator._get_hook()
-    except (NameError, RuntimeError) as error:  # each version of Airflow's provider has another bare error for it
-        raise ConfigurationError(
-            f"The Spark connection {operator._conn_id} leads to Kubernetes, and Airflow's provider for it is not "
-            f"installed here; nothing was sent there. Install apache-airflow-providers-cncf-kubernetes."
-        ) from error
 
 
 def without_lineage_secrets(conf: Mapping[str, Any], log: "logging.Logger | Any") -> dict[str, Any]:

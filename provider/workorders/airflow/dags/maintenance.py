@@ -79,11 +79,7 @@ def _metrics_dag(database_connection: str) -> DAG:
 
 
 def run_bulk_jobs(connection: Connection, log: Any, _: Context) -> dict[str, Any]:
-    """Run reruns and cancels that were created for later, wait after an outage, or are orphaned.
-
-    Raises:
-        AirflowFailException: one failed; the others were run.
-    """
+    """Run reruns and cancels that were created for later, wait after an outage, or are orphaned; fail if one failed."""
     worked = runner.resume_orphaned(connection)
     for job in worked.jobs:
         log.info("%s", job)
@@ -114,11 +110,7 @@ def delete_expired(connection: Connection, log: Any, _: Context) -> dict[str, An
 
 
 def delete_expired_steps(connection: Connection, log: Any, _: Context) -> dict[str, Any]:
-    """Delete what transactions have stored for work orders that retention deleted or erased a day ago.
-
-    Raises:
-        AirflowFailException: a database of a workflow failed; the others were done.
-    """
+    """Delete what transactions have stored for work orders that retention deleted or erased a day ago."""
     with connection.transaction():
         databases = steps.list_databases(connection)
     deleted, failures = 0, list[str]()
@@ -158,9 +150,6 @@ def check_gaps(connection: Connection, log: Any, context: Context) -> dict[str, 
     """Send the alerts that are due for the sequences of every trigger, each once, and fail if one opens.
 
     A Kafka trigger alerts after each attempt at a batch as well, but a gap also ages while no message arrives.
-
-    Raises:
-        AirflowFailException: an alert was sent for a gap. It is not sent again, so there is no retry.
     """
     alerts, opened = 0, list[str]()
     for name, notify in gaps.list_watched(connection):

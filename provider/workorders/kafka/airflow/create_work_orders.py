@@ -9,7 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders import dag_ids
-from workorders.airflow import assets
+from workorders.airflow.assets import outlet, work_orders_asset
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_wrapped, reason
@@ -53,7 +53,7 @@ class CreateWorkOrdersOperator(EngineOperator):
         listener_dag_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        outlets = [*(kwargs.pop("outlets", None) or ()), assets.outlet(definition.name)]
+        outlets = [*(kwargs.pop("outlets", None) or ()), outlet(definition.name)]
         super().__init__(definition=definition, outlets=outlets, **kwargs)
         self.trigger_name = definition.name
         self.page = ("kafka", definition.name)
@@ -113,7 +113,8 @@ class CreateWorkOrdersOperator(EngineOperator):
         created, rejected = attempt.created
         if created or rejected:
             counts = {"batch_id": attempt.batch_id, "created": created, "rejected": rejected}
-            assets.announce(context, self.trigger_name, counts)
+            events = context["outlet_events"][outlet(self.trigger_name)]
+            events.add(work_orders_asset(self.trigger_name), extra=counts)
 
     def _stall(self, context: "Context", error: Exception) -> NoReturn:
         """Raise the error with the whole sentence; or wait without a worker, once the waits are the longest."""

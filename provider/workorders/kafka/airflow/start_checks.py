@@ -1,6 +1,5 @@
 """The checks of `workorders start` and `workorders doctor`: what a message needs, and the command that helps."""
 
-import asyncio
 import os
 import re
 import socket
@@ -22,10 +21,9 @@ from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.postgres.connection import connect
 from workorders.core.worker.child import load_function
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
-from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import open_admin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.partitions import Partition
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.programs import find_spark_submit, java_home
 
@@ -205,15 +203,22 @@ def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
     def admin() -> KafkaAdmin:
         return open_admin(connection_id, kafka_settings, timeout_seconds=_SECONDS)
 
-    def cluster() -> str:
-        return f"cluster {asyncio.run(admin().cluster_id())} answers"
+    async def cluster() -> str:
+        return f"cluster {await admin().cluster_id()} answers"
 
-    def topics() -> str:
-        partitions = asyncio.run(_readable(admin(), definition.topics))
-        return f"may be read: {len({partition.topic for partition in partitions})}, {len(partitions)} partitions"
+    async def topics() -> str:
+        kafka = admin()
+        found = (await kafka.partitions(definition.topics)).require()
+        names = {partition.topic for partition in found}
+        (await kafka.log_ends(names, to_read=True)).require()
+        return f"may be read: {len(names)}, {len(found)} partitions"
 
-    def group() -> str:
-        asyncio.run(_require_commits(admin(), definition))
+    async def group() -> str:
+        kafka = admin()
+        found = (await kafka.partitions(definition.topics)).require()
+        (await kafka.committed(definition.consumer_group, found)).require()
+        if found:
+            await kafka.require_commits(definition.consumer_group)
         return "its offsets may be committed"
 
     add = f"airflow connections add {connection_id} --conn-type kafka --conn-extra"
@@ -221,36 +226,18 @@ def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
     allow = "--add --allow-principal User:NAME --operation Read --group"
     yield from _until_wrong(
         _exists(connection_id, kafka_settings, f"{add} '{extra}'"),
-        ("Kafka", cluster, f"airflow connections get {connection_id}"),
+        ("Kafka", lambda: run(cluster()), f"airflow connections get {connection_id}"),
         (
             f"topics {', '.join(definition.topics)}",
-            topics,
+            lambda: run(topics()),
             "kafka-topics.sh --bootstrap-server HOST:PORT --create --topic NAME",
         ),
         (
             f"consumer group {definition.consumer_group}",
-            group,
+            lambda: run(group()),
             f"kafka-acls.sh --bootstrap-server HOST:PORT {allow} {definition.consumer_group}",
         ),
     )
-
-
-async def _readable(cluster: KafkaAdmin, subscriptions: Sequence[str]) -> list[Partition]:
-    """Return the partitions of the topics.
-
-    Raises:
-        WorkOrdersError: a topic that is named does not exist, or one may not be read.
-    """
-    found = (await cluster.partitions(subscriptions)).require()
-    (await cluster.log_ends({partition.topic for partition in found}, to_read=True)).require()
-    return found
-
-
-async def _require_commits(cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> None:
-    partitions = (await cluster.partitions(definition.topics)).require()
-    (await cluster.committed(definition.consumer_group, partitions)).require()
-    if partitions:
-        await cluster.require_commits(definition.consumer_group)
 
 
 def of_spark(connection_id: str) -> Iterator[Check]:

@@ -41,7 +41,7 @@ STARTING = (
     Mutation(
         "listener-waits-before-the-starting-offsets-are-recorded",
         1,
-        (Change("kafka/airflow/triggers.py", "if refresh and await self._is_unrecorded(ends)", "if False"),),
+        (Change("kafka/airflow/triggers.py", "if refresh and await self._is_unrecorded(ends, ledger)", "if False"),),
         (f"{LISTENER}::test_a_message_that_is_sent_after_the_listener_logged_that_it_waits_is_not_skipped_by_latest",),
     ),
     Mutation(

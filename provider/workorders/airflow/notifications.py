@@ -3,7 +3,7 @@
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -63,12 +63,11 @@ def load_notifiers(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
     return found
 
 
-def notify_all(alerts: Iterable[_Alert], notifiers: dict[str, Notifier], context: Context, log: Log) -> None:
+def notify_all(alerts: Sequence[_Alert], notifiers: dict[str, Notifier], context: Context, log: Log) -> None:
     """Log the alerts, then call the notifiers for each; one that hangs is not called again."""
-    logged = list(alerts)
-    for alert in logged:
+    for alert in alerts:
         (log.warning if alert.cleared else log.error)("Alert: %s", alert.sentence)
-    for alert in logged:
+    for alert in alerts:
         # Otherwise a notifier that hangs would delay the next try by a minute for each of a hundred partitions.
         notifiers = {
             path: notifier for path, notifier in notifiers.items() if notify(path, notifier, alert, context, log)

@@ -83,14 +83,7 @@ class CreateScheduledOperator(BaseOperator):
             ) as database,
         ):
             made = create(database, self.definition, due)
-        self.log.info(
-            "%s: work order %s (%s) for %s %s.",
-            self.definition.name,
-            made.id,
-            made.state,
-            due.time.isoformat(),
-            "was created" if made.created else "exists already; nothing was created",
-        )
+        self.log.info("%s: %s.", where, made)
         return None if made.id is None else str(made.id)
 
 

@@ -90,13 +90,7 @@ class CreateByHandOperator(BaseOperator):
         ):
             trigger = triggers.register_definition(database, self.definition)
             made = create(database, trigger, wanted)
-        self.log.info(
-            "%s: work order %s (%s) %s.",
-            self.definition.name,
-            made.id,
-            made.state,
-            "was created" if made.created else "exists already; nothing was created",
-        )
+        self.log.info("%s: %s.", where, made)
         return None if made.id is None else str(made.id)
 
 

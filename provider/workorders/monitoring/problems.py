@@ -130,8 +130,8 @@ def find_problems(facts: Facts) -> list[Problem]:
             for problem in _of_trigger(name, known.get(name), healths.get(name), facts)
         ),
         *(_of_workflow(idle) for idle in facts.idle),
-        *_of_shards(facts),
-        *_of_holds(facts),
+        *(_of_shard(shard) for shard in facts.shards if shard.last_error),
+        *(_of_hold(hold) for hold in facts.holds),
         *(_of_job(job) for job in facts.jobs if job.state == "failed"),
     ]
 
@@ -188,17 +188,14 @@ def _of_workflow(idle: Workload) -> Problem:
     return Problem(Subject.WORKFLOW, name, f"Workflow {name}", NOT_RUNNING, sentence, idle.oldest_waiting_at)
 
 
-def _of_shards(facts: Facts) -> Iterator[Problem]:
-    for shard in facts.shards:
-        if shard.last_error:
-            number, sentence = str(shard.shard), one_line(shard.last_error)
-            yield Problem(Subject.SHARD, number, f"Outbox shard {number}", "failing", sentence)
+def _of_shard(shard: ShardStatus) -> Problem:
+    number = str(shard.shard)
+    return Problem(Subject.SHARD, number, f"Outbox shard {number}", "failing", one_line(shard.last_error or ""))
 
 
-def _of_holds(facts: Facts) -> Iterator[Problem]:
-    for hold in facts.holds:
-        subject, sentence = f"Outbox topic {hold.topic}", one_line(hold.reason)
-        yield Problem(Subject.HOLD, str(hold.id), subject, "held", sentence, hold.since, hold.next_try_at)
+def _of_hold(hold: Hold) -> Problem:
+    subject, sentence = f"Outbox topic {hold.topic}", one_line(hold.reason)
+    return Problem(Subject.HOLD, str(hold.id), subject, "held", sentence, hold.since, hold.next_try_at)
 
 
 def _of_job(job: Job) -> Problem:

@@ -68,12 +68,7 @@ class CreateScheduledOperator(BaseOperator):
         self.definition = definition
 
     def execute(self, context: Context) -> str | None:
-        """Create the work order and return its id.
-
-        Raises:
-            TaskFailedError: the database failed; nothing was created, and the task is tried again.
-            AirflowFailException: the Dag run was cleared, and retention may have deleted its work order.
-        """
+        """Create the work order and return its id."""
         due = _due(context)
         where = f"Trigger {self.definition.name}, due {due.time.isoformat()}"
         with (

@@ -66,12 +66,7 @@ class CreateByHandOperator(BaseOperator):
         self.definition = definition
 
     def execute(self, context: Context) -> str | None:
-        """Create the work order and return its id.
-
-        Raises:
-            AirflowFailException: the form's input cannot be an input.
-            TaskFailedError: the database failed; nothing was created.
-        """
+        """Create the work order and return its id; an input that cannot be one fails the task for good."""
         params, run = context["params"], context["dag_run"]
         # Where Airflow runs without users, it names none.
         user = run.triggering_user_name or "unknown user"

@@ -116,8 +116,9 @@ class DagRunExecutor:
                 results += [
                     self._end_if_late(
                         run,
-                        f"Airflow did not answer within {self._timeout} what was asked about this run, while it answered "
-                        f"for others: {one_line(error)} What Dag {self._dag_runs.dag_id} does for it may continue.",
+                        f"Airflow did not answer within {self._timeout} what was asked about this run, while it "
+                        f"answered for others: {one_line(error)} What Dag {self._dag_runs.dag_id} does for it may "
+                        "continue.",
                         state="exception",
                         error_type="AirflowSilent",
                     )

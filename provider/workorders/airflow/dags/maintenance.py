@@ -1,4 +1,4 @@
-"""The Dags of an installation: its maintenance with a task for each duty, and its metrics where Airflow sends its own."""
+"""The Dags of an installation: its maintenance, a task per duty, and its metrics where Airflow sends its own."""
 
 import time
 from collections import Counter

@@ -66,12 +66,7 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
 
 
 class OutboxTrigger(PollingTrigger):
-    """Fires when a message waits for Kafka, or a hold is due.
-
-    Args:
-        database_connection: id of the Airflow Postgres connection.
-        buckets: of the shard.
-    """
+    """Fires when a message in the buckets of a shard waits for Kafka, or a hold is due."""
 
     def __init__(self, *, database_connection: str, buckets: Sequence[int], **_from_another_version: Any) -> None:
         super().__init__(
@@ -89,12 +84,7 @@ class OutboxTrigger(PollingTrigger):
 
 
 class SendMessagesOperator(BaseOperator):
-    """Sends the waiting messages of one shard, and keeps looking for a while after the last message.
-
-    Args:
-        definition: how the outbox is relayed.
-        shard: number of the shard.
-    """
+    """Sends the waiting messages of one shard, and keeps looking for a while after the last message."""
 
     operator_extra_links = (PageLink("Outbox"),)
     page = ("outbox",)
@@ -106,12 +96,7 @@ class SendMessagesOperator(BaseOperator):
         self.shard = shard
 
     def execute(self, context: Context) -> dict[str, int]:
-        """Relay the shard.
-
-        Raises:
-            HeldMessagesError: a message or topic was refused; it is held, and all others were sent.
-            TaskFailedError: Kafka or the database failed; the text contains the reason.
-        """
+        """Relay the shard; a message or topic that was refused fails the task by a `HeldMessagesError`."""
         # Only a worker needs a Kafka client; the Dag processor need not load it.
         from workorders.outbox.relay.relay import run_relay  # noqa: PLC0415
 

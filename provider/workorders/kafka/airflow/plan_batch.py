@@ -92,11 +92,7 @@ class PlanBatchOperator(BaseOperator):
         return [batch_id for batch_id in batches.list_unfinished(database, name) if batch_id not in at_work]
 
     def _start(self, database: Connection, batch_ids: Iterable[int], plan: Plan) -> list[str]:
-        """Start the ingest runs of batches, and return the ids of those that were started; one refusal stops no other.
-
-        Raises:
-            TaskFailedError: Airflow did not start each of them.
-        """
+        """Start the ingest runs of batches, and return the ids of the started ones; one refusal stops no other."""
         dag_runs = DagRuns(self.ingest_dag_id)
         started: list[str] = []
         failures: list[str] = []

@@ -75,11 +75,7 @@ class Engine(Protocol):
 
 
 def load_engine(path: str, connection_id: str) -> Engine:
-    """Return an engine of the class that an import path names.
-
-    Args:
-        path: such as `shop.engines.Serverless`.
-        connection_id: of the Airflow connection that the trigger names, for the engine.
+    """Return an engine of the class that an import path such as `shop.engines.Serverless` names.
 
     Raises:
         ConfigurationError: it cannot be imported, or has no `submit`.
@@ -177,12 +173,7 @@ class EngineOperator(SparkSubmitOperator):
                 raise AirflowException(self._explain(error, attempt.secrets)) from error
 
     def _get_hook(self) -> SparkSubmitHook:
-        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete.
-
-        Raises:
-            ConfigurationError: the package's files change meanwhile, or the connection leads to Kubernetes, and the
-                provider for it is not installed.
-        """
+        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
         self.conf = without_lineage_secrets(self.conf or {}, self.log)
         try:
             hook = super()._get_hook()

@@ -1,6 +1,5 @@
 """Runs an attempt at a batch with Spark: on a server, submitted with its jars and secrets, or by a user's engine."""
 
-import logging
 import os
 import re
 from collections import deque
@@ -106,8 +105,9 @@ class EngineOperator(SparkSubmitOperator):
     def __init__(self, *, definition: "KafkaTriggerDefinition", **kwargs: Any) -> None:
         spark = definition.spark
         given: dict[str, Any] = {"conn_id": definition.spark_connection, "name": f"workorders {definition.name}"}
+        apps = os.environ.get(SPARK_APPS_VARIABLE) or Path(kafka_source.__file__).with_name("apps")
         # With True, a task that is cleared after its success would find its old application and not submit again.
-        given |= {"application": default_application(), "durable": False}
+        given |= {"application": str(Path(apps, "create_work_orders.py")), "durable": False}
         given |= kwargs | {"conf": {**DEFAULT_CONF, **spark.conf, **(kwargs.get("conf") or {})}}
         _add_kafka_source(given)
         super().__init__(**given)
@@ -174,7 +174,16 @@ class EngineOperator(SparkSubmitOperator):
 
     def _get_hook(self) -> SparkSubmitHook:
         """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
-        self.conf = without_lineage_secrets(self.conf or {}, self.log)
+        conf = self.conf or {}
+        # Airflow adds OpenLineage's properties if `[openlineage] spark_inject_transport_info` is set.
+        left_out = [name for name in conf if name.startswith(_LINEAGE) and is_secret_setting(name)]
+        if left_out:
+            self.log.warning(
+                "%s is not given to spark-submit, whose arguments everyone on this machine can read. Set it in "
+                "spark-defaults.conf.",
+                ", ".join(left_out),
+            )
+        self.conf = {name: value for name, value in conf.items() if name not in left_out}
         try:
             hook = super()._get_hook()
         except (NameError, RuntimeError) as error:  # each version of Airflow's provider has another bare error for it
@@ -207,21 +216,6 @@ class EngineOperator(SparkSubmitOperator):
             text = f"spark-submit ended with exit code {process.returncode}"
         lines = secrets.mask(" / ".join(self._printed))
         return f"{text.rstrip('.')}: {lines}" if lines else f"{text.rstrip('.')}, and printed no reason."
-
-
-def without_lineage_secrets(conf: Mapping[str, Any], log: "logging.Logger | Any") -> dict[str, Any]:
-    """Return the settings without the secrets of OpenLineage's transport, which everyone on the machine could read.
-
-    Airflow adds them if `[openlineage] spark_inject_transport_info` is set, and they would be arguments of a command.
-    """
-    left_out = [name for name in conf if name.startswith(_LINEAGE) and is_secret_setting(name)]
-    if left_out:
-        log.warning(
-            "%s is not given to spark-submit, whose arguments everyone on this machine can read. Set it in "
-            "spark-defaults.conf.",
-            ", ".join(left_out),
-        )
-    return {name: value for name, value in conf.items() if name not in left_out}
 
 
 def environment_of_driver(hook: SparkSubmitHook, connections: JobSecrets) -> AbstractContextManager[None]:
@@ -263,13 +257,6 @@ def _require_references(hook: SparkSubmitHook, needed: Sequence[str]) -> None:
             f"of this process; nothing was sent there. Mount them as files for the driver, and name the files in the "
             f"trigger's spark.conf: {' and '.join(files.values())}."
         )
-
-
-def default_application() -> str:
-    """Return the path of the Spark application: in the folder WORKORDERS_SPARK_APPS, or else the package's own."""
-    named = os.environ.get(SPARK_APPS_VARIABLE)
-    folder = Path(named) if named else Path(kafka_source.__file__).with_name("apps")
-    return str(folder / "create_work_orders.py")
 
 
 def _add_kafka_source(arguments: dict[str, Any]) -> None:

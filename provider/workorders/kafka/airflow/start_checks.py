@@ -4,7 +4,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -173,27 +173,21 @@ def of_workflow(workflow: str, dags: Dags) -> Iterator[Check]:
     if dag.is_paused:
         yield _paused(dag)
     definition = validate(stored, WorkflowDefinition, where=f"Dag {dag_id}")
-    if definition.callable is None:
-        yield _starts_dag(name, str(definition.dag_id))
-    else:
-        # The Dag files of `workorders init` import the modules of the folder above theirs.
-        folders = [str(folder) for folder in Path(dag.file).parents[:2]]
-        yield from _until_wrong(_function(name, definition.callable, folders))
+    function, started = definition.callable, str(definition.dag_id)
+    if function is None:
+        is_paused = metadata.paused_dags([started]).get(started)
+        found = "does not exist" if is_paused is None else "is paused" if is_paused else "exists"
+        yield Check(name, is_paused is False, f"its Dag {started} {found}", f"airflow dags unpause {started}")
+        return
+    # The Dag files of `workorders init` import the modules of the folder above theirs.
+    folders = [str(folder) for folder in Path(dag.file).parents[:2]]
 
-
-def _starts_dag(name: str, dag_id: str) -> Check:
-    is_paused = metadata.paused_dags([dag_id]).get(dag_id)
-    found = "does not exist" if is_paused is None else "is paused" if is_paused else "exists"
-    return Check(name, is_paused is False, f"its Dag {dag_id} {found}", f"airflow dags unpause {dag_id}")
-
-
-def _function(name: str, function: str, folders: Sequence[str]) -> _Step:
     def load() -> str:
         sys.path.extend(folder for folder in folders if folder not in sys.path)
         load_function(function)
         return f"{function} can be imported here"
 
-    return (name, load, f"python -c 'import {function.partition(':')[0]}'")
+    yield from _until_wrong((name, load, f"python -c 'import {function.partition(':')[0]}'"))
 
 
 def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:

@@ -74,9 +74,7 @@ def notify_all(alerts: Sequence[_Alert], notifiers: dict[str, Notifier], context
         }
 
 
-def notify(
-    path: str, notifier: Notifier, alert: _Alert, context: Context, log: Log, *, seconds: float = MAX_SECONDS
-) -> bool:
+def notify(path: str, notifier: Notifier, alert: _Alert, context: Context, log: Log) -> bool:
     """Call a notifier with an alert. One that fails or does not return is logged and affects nothing else.
 
     A notifier of Airflow gets the task's context with `alert` in it, so that its templates may contain
@@ -103,9 +101,9 @@ def notify(
     # In a thread, so that one that hangs cannot delay the next try of the task.
     thread = threading.Thread(target=run, name=f"notifier {path}", daemon=True)
     thread.start()
-    thread.join(seconds)
+    thread.join(MAX_SECONDS)
     if thread.is_alive():
-        log.warning("The notifier %s did not return within %.0f s and is abandoned.", path, seconds)
+        log.warning("The notifier %s did not return within %.0f s and is abandoned.", path, MAX_SECONDS)
         return False
     for error in failures:
         log.warning("The notifier %s failed: %s: %s. The alert is in this log.", path, type(error).__name__, error)

@@ -24,9 +24,7 @@ READINGS = (Reading(("trigger",), (LAG, AGE), "-"), Reading(("trigger", "outcome
 
 
 def polled(seconds_ago: float) -> list[Sample]:
-    metric = next(
-        metric for reading in readings() for metric in reading.metrics if metric.name == problems.POLL_AGE
-    )
+    metric = next(metric for reading in readings() for metric in reading.metrics if metric.name == problems.POLL_AGE)
     return [Sample(metric, (("trigger", "orders"),), seconds_ago)]
 
 

@@ -1,7 +1,7 @@
 """The Dag of a workflow: a sensor waits for runs, and a task executes them with its callable, or by runs of its Dag."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -68,9 +68,7 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
             else "starts Dag runs; it ends at once, and records their ends",
         ),
     ) as dag:
-        trigger = WaitForRunsTrigger(
-            definition=definition.model_dump(mode="json"), database_connection=definition.database_connection
-        )
+        trigger = WaitForRunsTrigger(definition=definition.model_dump(mode="json"))
         wait = PollingSensor(trigger=trigger, **retried_task(definition, "wait_for_runs"))
         settings = {"definition": definition, **retried_task(definition, "execute_runs")}
         if definition.dag_id is None:
@@ -95,7 +93,6 @@ class ExecuteRunsOperator(BaseOperator):
     run at a time.
     """
 
-    template_fields: Sequence[str] = ("database_connection",)
     operator_extra_links = (PageLink("Workflow"),)
     ui_color = "#e8f1fa"
 
@@ -103,7 +100,6 @@ class ExecuteRunsOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
         self.page = ("workflows", definition.name)
-        self.database_connection = definition.database_connection
         self.worker = worker
         self._worker: Worker | None = None
         self._is_stopped = False
@@ -113,7 +109,7 @@ class ExecuteRunsOperator(BaseOperator):
         runs_dag = self.definition.dag_id is not None
         undone = _STARTED_DAG_RUNS if runs_dag else _BEGUN_RUNS
         with explain_failures(self, context, f"Workflow {self.definition.name}", undone, ExecutionError):
-            url = database_url(self.database_connection)
+            url = database_url(self.definition.database_connection)
             with connect(url, application_name="workorders execute", may_wait=within_answer_seconds) as connection:
                 identities.require_ahead(connection)
                 workflow = workflows.register(connection, self.definition)

@@ -21,7 +21,6 @@ from workorders.outbox.relay.definition import RelayDefinition, load_relay
 from workorders.outbox.store.backlog import is_anything_waiting
 from workorders.outbox.store.leases import buckets_of
 
-
 _UNSENT = "Messages that were not sent wait in their table; nothing is lost."
 _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 3600.0

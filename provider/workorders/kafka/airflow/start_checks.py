@@ -12,6 +12,7 @@ from typing import Final
 from workorders import dag_ids
 from workorders.airflow import metadata
 from workorders.airflow.connections import database_url
+from workorders.airflow.metadata import KnownDag
 from workorders.airflow.task_errors import EXPECTED_FAILURES
 from workorders.core import schema
 from workorders.core.definitions.validation import validate
@@ -32,9 +33,6 @@ _SECONDS: Final = 5.0
 _MIN_JAVA: Final = 17
 _JAVA_VERSION: Final = re.compile(r'JAVA_VERSION="(?:1\.)?(\d+)')
 _APPLICATION: Final = "workorders doctor"
-
-Dags = Mapping[str, metadata.KnownDag]
-"""The package's Dags by id: `metadata.our_dags()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +56,11 @@ class Source:
     """The Dag that takes a trigger's input."""
 
     trigger: str
-    dag: metadata.KnownDag
+    dag: KnownDag
     definition: KafkaTriggerDefinition | None
     """That of a Kafka trigger, as Airflow has stored it; it stores no other."""
-    dags: Dags
-    """All of the package."""
+    dags: Mapping[str, KnownDag]
+    """All of the package, by id: `metadata.our_dags()`."""
 
     @property
     def is_switch(self) -> bool:
@@ -70,7 +68,7 @@ class Source:
         return self.dag.dag_id != dag_ids.manual(self.trigger)
 
 
-def find_source(trigger: str, dags: Dags) -> Source | None:
+def find_source(trigger: str, dags: Mapping[str, KnownDag]) -> Source | None:
     """Return the Dag of a trigger that Airflow has parsed; None if there is none."""
     for dag_id in dag_ids.sources_of(trigger):
         dag = dags.get(dag_id)
@@ -83,7 +81,7 @@ def find_source(trigger: str, dags: Dags) -> Source | None:
     return None
 
 
-def list_sources(dags: Dags) -> list[str]:
+def list_sources(dags: Mapping[str, KnownDag]) -> list[str]:
     """Return the names of the triggers that have a Dag, sorted."""
     return sorted(filter(None, map(dag_ids.trigger_of_source, dags)))
 
@@ -99,7 +97,7 @@ def of_installation() -> Iterator[Check]:
     yield from of_database(DATABASE_CONNECTION)
 
 
-def of_dags(dags: Dags) -> Iterator[Check]:
+def of_dags(dags: Mapping[str, KnownDag]) -> Iterator[Check]:
     """Check that all files became Dags, and that none is paused of those that serve all triggers."""
     for error in metadata.import_errors():
         yield Check("Dag files", ok=False, found=error, command="airflow dags list-import-errors")
@@ -161,7 +159,7 @@ def of_database(connection_id: str) -> Iterator[Check]:
     )
 
 
-def of_workflow(workflow: str, dags: Dags) -> Iterator[Check]:
+def of_workflow(workflow: str, dags: Mapping[str, KnownDag]) -> Iterator[Check]:
     """Check that a workflow is known, that its function can be imported, and that its Dag is not paused."""
     dag_id, name = dag_ids.of_workflow(workflow), f"workflow {workflow}"
     dag = dags.get(dag_id)
@@ -251,10 +249,9 @@ def of_spark(connection_id: str) -> Iterator[Check]:
             ("Spark's Kafka source", _jars, f"export {SPARK_JARS_VARIABLE}=$(workorders spark jars)"),
         )
         return
-    address = (server.host, server.port)
 
     def listening() -> str:
-        socket.create_connection(address, timeout=_SECONDS).close()
+        socket.create_connection((server.host, server.port), timeout=_SECONDS).close()
         return f"the {server} accepts connections"
 
     yield from _until_wrong((name, listening, f"workorders spark serve --port {server.port}"))
@@ -279,7 +276,7 @@ def _jars() -> str:
     return f"{len(jars)} jars" if jars else f"each batch resolves {kafka_source.package()} from Maven Central"
 
 
-def _paused(dag: metadata.KnownDag) -> Check:
+def _paused(dag: KnownDag) -> Check:
     return Check(f"Dag {dag.dag_id}", ok=False, found="is paused", command=f"airflow dags unpause {dag.dag_id}")
 
 

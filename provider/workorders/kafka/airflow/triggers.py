@@ -137,9 +137,7 @@ class _MessagesProbe:
         logs = await self.cluster.offsets(needs_high_watermark(ends, ledger))
         found = backlog(ends, ledger, {log.partition: log.high_watermark for log in logs.found})
         if refresh:
-            stalls = changed_stalls(
-                self.errors, before, ledger, alert_after_seconds=self.definition.alert_after
-            )
+            stalls = changed_stalls(self.errors, before, ledger, alert_after_seconds=self.definition.alert_after)
             found = replace(found, stalls=stalls)
         busy = any(position.busy for position in ledger.values())
         self.idle_ends = ends if found.empty and not busy else None

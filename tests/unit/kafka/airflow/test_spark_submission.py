@@ -297,7 +297,7 @@ def test_an_error_says_that_nothing_was_submitted_only_if_nothing_was(
     assert re.match(failure, task.run_engine(Context(), ATTEMPT, print))
 
 
-class Elsewhere:
+class Remote:
     def __init__(self, connection_id: str) -> None:
         self.connection_id = connection_id
 
@@ -308,14 +308,14 @@ class Elsewhere:
 @pytest.fixture
 def engines(monkeypatch: pytest.MonkeyPatch) -> None:
     made = ModuleType("shop_engines")
-    made.__dict__.update(Elsewhere=Elsewhere, Nothing=lambda *_: None, Strict=lambda: None)
+    made.__dict__.update(Remote=Remote, Nothing=lambda *_: None, Strict=lambda: None)
     monkeypatch.setitem(sys.modules, "shop_engines", made)
 
 
 @pytest.mark.usefixtures("engines")
 def test_an_engine_gets_its_connection() -> None:
-    engine = load_engine("shop_engines.Elsewhere", "emr")
-    assert isinstance(engine, Elsewhere)
+    engine = load_engine("shop_engines.Remote", "emr")
+    assert isinstance(engine, Remote)
     assert engine.connection_id == "emr"
 
 

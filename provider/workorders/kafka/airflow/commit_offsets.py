@@ -54,7 +54,6 @@ class CommitOffsetsOperator(BaseOperator):
     def __init__(self, *, definition: KafkaTriggerDefinition, batch_id: str | int = BATCH_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition
-        self.trigger_name = definition.name
         self.page = ("kafka", definition.name)
         self.batch_id = batch_id
 
@@ -94,7 +93,7 @@ class CommitOffsetsOperator(BaseOperator):
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
             batch_id = int(self.batch_id)
-            unfinished = batches.require_own(database, batch_id, self.trigger_name)
+            unfinished = batches.require_own(database, batch_id, self.definition.name)
             if unfinished:
                 # The task before this one was marked as success. An active run would keep the listener from the batch.
                 self.log.warning(
@@ -103,7 +102,7 @@ class CommitOffsetsOperator(BaseOperator):
                     *(batch_id, unfinished),
                 )
                 return
-            ledger.lock_group_commits(database, triggers.find(database, self.trigger_name).id)
+            ledger.lock_group_commits(database, triggers.find(database, self.definition.name).id)
             positions = ledger.positions_of_batch(database, batch_id)
             # A partition that Kafka does not have has no offset in any group; after a re-creation it has other offsets.
             described = run(cluster.partitions(sorted({partition.topic for partition in positions})))

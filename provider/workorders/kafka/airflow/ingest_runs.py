@@ -36,7 +36,7 @@ class BatchLink(PageLink):
         """Return the address of the page of the operator's batch."""
         # Not of the Dag run: its id need not be that of a batch's run, and a person's own Dag has another id.
         batch = dag_ids.batch(int(operator.batch_id))
-        return page_address("dag-run", dag_id=dag_ids.ingest(operator.trigger_name), run_id=batch)
+        return page_address("dag-run", dag_id=dag_ids.ingest(operator.definition.name), run_id=batch)
 
 
 def dispatch(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:

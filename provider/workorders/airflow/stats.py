@@ -54,17 +54,14 @@ reporter: Final = StatsReporter()
 def _name_and_tags(series: _Series) -> tuple[str, dict[str, str]]:
     """Return the name and the tags of a series; for plain StatsD, which has no tags, all of it as a name."""
     metric, labels = series
-    if not _lacks_tags():
+    with_tags = ("statsd_influxdb_enabled", "statsd_datadog_enabled")
+    is_plain = conf.getboolean("metrics", "statsd_on", fallback=False) and not any(
+        conf.getboolean("metrics", name, fallback=False) for name in with_tags
+    )
+    if not is_plain:
         return metric.name, dict(labels)
     values = (normalize_name_for_stats(value.replace(".", "_"), log_warning=False) for _, value in labels)
     return ".".join([metric.name, *values]), {}
-
-
-def _lacks_tags() -> bool:
-    with_tags = ("statsd_influxdb_enabled", "statsd_datadog_enabled")
-    return conf.getboolean("metrics", "statsd_on", fallback=False) and not any(
-        conf.getboolean("metrics", name, fallback=False) for name in with_tags
-    )
 
 
 class ReportMetricsTrigger(PollingTrigger):

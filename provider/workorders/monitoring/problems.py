@@ -68,8 +68,8 @@ def oldest_ages(samples: Iterable[Sample]) -> Mapping[str, float]:
 
     A trigger whose listener does not look is missing.
     """
-    ages = {trigger: found.oldest_age_seconds for trigger, found in trigger_health(samples).items()}
-    return {trigger: age for trigger, age in ages.items() if age is not None}
+    found = trigger_health(samples).items()
+    return {trigger: health.oldest_age_seconds for trigger, health in found if health.oldest_age_seconds is not None}
 
 
 class Subject(StrEnum):

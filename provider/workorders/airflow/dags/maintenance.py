@@ -62,7 +62,7 @@ def _maintenance_dag(database_connection: str) -> DAG:
     ) as dag:
         # Nothing depends on another, so one that fails stops none. The next Dag run is the retry.
         for duty in DUTIES:
-            MaintenanceOperator(task_id=duty, duty=duty, database_connection=database_connection, retries=0)
+            MaintenanceOperator(task_id=duty, database_connection=database_connection, retries=0)
     return dag
 
 
@@ -190,23 +190,22 @@ DUTIES: Final[Mapping[str, Duty]] = {
 
 
 class MaintenanceOperator(BaseOperator):
-    """Does a duty in one connection to the work orders' database."""
+    """Does the duty of its task id in one connection to the work orders' database."""
 
     ui_color = "#fdf0d5"
 
-    def __init__(self, *, duty: str, database_connection: str = DATABASE_CONNECTION, **kwargs: Any) -> None:
+    def __init__(self, *, database_connection: str = DATABASE_CONNECTION, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.duty = duty
         self.database_connection = database_connection
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do it and return its results; what was done before a failure stays done."""
-        duty = DUTIES[self.duty]
+        duty = DUTIES[self.task_id]
         with (
             explain_failures(self, context, duty.where, duty.undone, again="The next Dag run continues."),
             connect(
                 database_url(self.database_connection),
-                application_name=f"workorders {self.duty}",
+                application_name=f"workorders {self.task_id}",
                 may_wait=within_answer_seconds,
             ) as connection,
         ):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
 from workorders.airflow.task_errors import reason
@@ -21,6 +22,8 @@ from workorders.core.secrets import is_secret_setting
 from workorders.kafka.airflow.connections import connect_server
 from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
 from workorders.kafka.definition.spark import DEFAULT_CONF
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
@@ -29,10 +32,6 @@ from workorders.kafka.spark.network import is_one_process
 from workorders.kafka.spark.programs import find_spark_submit, python_variables
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-    from workorders.kafka.ingest.ingest_attempt import IngestAttempt
     from workorders.kafka.spark.connect import ConnectSession
 
 _IN_IMAGE: Final = "local:"
@@ -102,7 +101,7 @@ class EngineOperator(SparkSubmitOperator):
     Connect server that is running already, which saves the start of a JVM. Your own engine decides itself.
     """
 
-    def __init__(self, *, definition: "KafkaTriggerDefinition", **kwargs: Any) -> None:
+    def __init__(self, *, definition: KafkaTriggerDefinition, **kwargs: Any) -> None:
         spark = definition.spark
         given: dict[str, Any] = {"conn_id": definition.spark_connection, "name": f"workorders {definition.name}"}
         apps = os.environ.get(SPARK_APPS_VARIABLE) or Path(kafka_source.__file__).with_name("apps")
@@ -115,7 +114,7 @@ class EngineOperator(SparkSubmitOperator):
         self._printed: deque[str] = deque(maxlen=_TELLING_LINES)
         self._session: ConnectSession | None = None
 
-    def run_engine(self, context: "Context", attempt: "IngestAttempt", report: Callable[[str], object]) -> str:
+    def run_engine(self, context: Context, attempt: IngestAttempt, report: Callable[[str], object]) -> str:
         """Run the attempt, and return why that was not possible or failed, or an empty text."""
         own, is_sent = self.definition.spark.engine, False
         try:
@@ -149,7 +148,7 @@ class EngineOperator(SparkSubmitOperator):
         elif self.definition.spark.engine is None:
             super().on_kill()
 
-    def submit(self, context: "Context", attempt: "IngestAttempt") -> None:
+    def submit(self, context: Context, attempt: IngestAttempt) -> None:
         """Submit the application, and wait for its end.
 
         Raises:

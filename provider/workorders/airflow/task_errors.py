@@ -78,8 +78,7 @@ def reason(error: Exception) -> str:
 def log_wrapped(log: "logging.Logger | Any", sentence: str) -> None:
     """Log an error in lines that Airflow's page shows without being scrolled sideways, right before a task fails by it.
 
-    The exception ends the log with the same sentence, but Airflow's page shows it as one long line. Its end, with the
-    next try and what to do, would need scrolling.
+    The page shows the exception itself, which ends the log, as one long line.
     """
     # A path, a name, or a command to copy is never split.
     for line in textwrap.wrap(sentence, LINE_LENGTH, break_long_words=False, break_on_hyphens=False):

@@ -83,9 +83,8 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
 class ExecuteRunsOperator(BaseOperator):
     """Claims runs of a workflow and calls its callable for each, or starts a run of its Dag with the input as its conf.
 
-    The log names a run that fails, and the task succeeds. The task fails if runs could not be executed at all. Runs
-    that had not started then wait again, and the next try, or a clear, claims them. `worker` is the number of this task
-    among its mapped ones.
+    The log names a run that fails, and the task succeeds. The task fails if runs could not be executed at all. `worker`
+    is the number of this task among its mapped ones.
 
     With a callable, it ends when no run arrived for `linger`, when its time slice is over, or if the Dag is paused
     while it waits. With a Dag, it waits for no Dag run: `WaitForRunsTrigger` does so in the triggerer. It attaches to

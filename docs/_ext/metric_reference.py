@@ -1,7 +1,7 @@
 """Every metric that the packages announce, with its names, from the code itself."""
 
-from workorders.monitoring.prometheus import prometheus_name
-from workorders.monitoring.snapshot import readings
+from workorders.core.metrics import readings
+from workorders.monitoring.api import prometheus_name
 
 
 def metric_reference() -> str:

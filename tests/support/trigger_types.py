@@ -16,7 +16,6 @@ from support.in_process_trigger import InProcessTrigger
 from support.topics import Topics
 from support.webhooks import Webhooks
 from workorders.airflow.task_errors import TaskFailedError
-from workorders.core.creation.create_one import NotAnInputError
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import LimitReachedError
 from workorders.core.postgres.connection import connect
@@ -231,7 +230,7 @@ class ManualSource(Source):
 def _execute(operator: Any, context: Any) -> Answer:
     try:
         operator.execute({**context, "ti": SimpleNamespace(try_number=1, max_tries=1)})
-    except (NotAnInputError, AirflowFailException):
+    except AirflowFailException:
         return "refused"
     except TaskFailedError as error:
         # The task reports it in a whole sentence, and is tried again.

@@ -20,8 +20,8 @@ from local_stack.stack import LocalStack
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.ids import first_id
+from workorders.core.metrics import take_samples
 from workorders.core.postgres.connection import Connection, connect
-from workorders.monitoring import snapshot
 from workorders.monitoring.api import TOKEN_VARIABLE
 
 TOKEN: Final = "benchmark"
@@ -153,7 +153,7 @@ def as_fields(wanted: Filter) -> dict[str, str]:
 def seconds_to_read_metrics(url: str, rounds: int) -> list[float]:
     """Return how long all queries of the metrics take."""
     with connect(url, autocommit=True, application_name="benchmark") as connection:
-        return [_seconds(lambda: snapshot.take(connection)) for _ in range(rounds)]
+        return [_seconds(lambda: take_samples(connection)) for _ in range(rounds)]
 
 
 def _seconds(step: Callable[[], object]) -> float:

@@ -70,7 +70,7 @@ OUTAGES = (
         5,
         (Change("core/postgres/connection.py", "return waited < MAX_ANSWER_SECONDS", "return True"),),
         (
-            "integration/airflow/operators/test_execute_runs.py::"
+            "integration/airflow/dags/test_workflows.py::"
             "test_no_task_waits_indefinitely_for_a_database_that_does_not_answer_before_its_first_run",
         ),
     ),

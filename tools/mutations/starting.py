@@ -41,7 +41,7 @@ STARTING = (
     Mutation(
         "listener-waits-before-the-starting-offsets-are-recorded",
         1,
-        (Change("kafka/airflow/triggers.py", "if refresh and await self._is_unrecorded(ends)", "if False"),),
+        (Change("kafka/airflow/triggers.py", "if refresh and await self._is_unrecorded(ends, ledger)", "if False"),),
         (f"{LISTENER}::test_a_message_that_is_sent_after_the_listener_logged_that_it_waits_is_not_skipped_by_latest",),
     ),
     Mutation(
@@ -65,7 +65,7 @@ STARTING = (
     Mutation(
         "task-with-the-definition-of-a-refused-file",
         2,
-        (Change("airflow/dags/parsing_context.py", "path.stem == name or token.search(text)", "path.stem == name"),),
+        (Change("airflow/dags/factories.py", "path.stem == name or token.search(text)", "path.stem == name"),),
         (f"{PARSING}::test_each_task_gets_the_dag_that_the_dag_processor_has",),
     ),
     Mutation(

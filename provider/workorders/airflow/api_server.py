@@ -1,8 +1,6 @@
 """Rights and the audit log, as Airflow's API server has them: nothing of it is part of the public interface.
 
-Airflow may change it in any release, so no other module imports it; tasks and triggers have
-`workorders.airflow.dag_runs.client`, and the command line has `workorders.airflow.metadata`. Only the API server
-imports this module, because Airflow's database is closed to tasks. If an import fails, the application of the pages is
+Airflow may change it in any release, so only the pages import this module. If an import fails, their application is
 not made, and every request fails.
 """
 

@@ -1,12 +1,6 @@
 """The Airflow asset of a trigger's work orders, on which other Dags can be scheduled."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from airflow.sdk import Asset, AssetAlias
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 def work_orders_asset(trigger: str) -> Asset:
@@ -20,8 +14,3 @@ def work_orders_asset(trigger: str) -> Asset:
 def outlet(trigger: str) -> AssetAlias:
     """Return the outlet of a task that creates work orders. A task can leave out the event of an alias only."""
     return AssetAlias(name=f"workorders_{trigger}")
-
-
-def announce(context: "Context", trigger: str, extra: Mapping[str, Any]) -> None:
-    """Let the success of the task emit one event of the asset."""
-    context["outlet_events"][outlet(trigger)].add(work_orders_asset(trigger), extra=dict(extra))

@@ -1,15 +1,10 @@
 """From Airflow's connections to what the clients take. Nothing here is logged: it may hold passwords."""
 
-from typing import TYPE_CHECKING
-
-from airflow.sdk import BaseHook
+from airflow.sdk import BaseHook, Connection
 from psycopg.conninfo import make_conninfo
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.credentials import register_tokens, with_texts, with_token
-
-if TYPE_CHECKING:
-    from airflow.sdk import Connection
 
 # Extras of an Airflow Postgres connection that Airflow's own hook uses and libpq does not know.
 _HOOK_EXTRAS = frozenset(
@@ -42,7 +37,7 @@ async def async_database_url(connection_id: str) -> str:
     return _conninfo(await BaseHook.aget_connection(connection_id))
 
 
-def _conninfo(connection: "Connection") -> str:
+def _conninfo(connection: Connection) -> str:
     extras = {name: value for name, value in connection.extra_dejson.items() if name not in _HOOK_EXTRAS}
     has_token = bool(connection.extra_dejson.get("iam"))
     given = {
@@ -64,7 +59,7 @@ def _conninfo(connection: "Connection") -> str:
     return with_texts(text)
 
 
-def _new_token(connection: "Connection") -> str:
+def _new_token(connection: Connection) -> str:
     from airflow.providers.postgres.hooks.postgres import PostgresHook  # noqa: PLC0415 - most connections need none
 
     _, token, _ = PostgresHook(connection=connection).get_iam_token(connection)

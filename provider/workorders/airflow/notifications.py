@@ -3,16 +3,13 @@
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from airflow.sdk import BaseNotifier
+from airflow.sdk import BaseNotifier, Context
 
 from workorders.core.exceptions import ConfigurationError
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class _Alert(Protocol):
@@ -66,21 +63,18 @@ def load_notifiers(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
     return found
 
 
-def notify_all(alerts: Iterable[_Alert], notifiers: dict[str, Notifier], context: "Context", log: Log) -> None:
+def notify_all(alerts: Sequence[_Alert], notifiers: dict[str, Notifier], context: Context, log: Log) -> None:
     """Log the alerts, then call the notifiers for each; one that hangs is not called again."""
-    logged = list(alerts)
-    for alert in logged:
+    for alert in alerts:
         (log.warning if alert.cleared else log.error)("Alert: %s", alert.sentence)
-    for alert in logged:
+    for alert in alerts:
         # Otherwise a notifier that hangs would delay the next try by a minute for each of a hundred partitions.
         notifiers = {
             path: notifier for path, notifier in notifiers.items() if notify(path, notifier, alert, context, log)
         }
 
 
-def notify(
-    path: str, notifier: Notifier, alert: _Alert, context: "Context", log: Log, *, seconds: float = MAX_SECONDS
-) -> bool:
+def notify(path: str, notifier: Notifier, alert: _Alert, context: Context, log: Log) -> bool:
     """Call a notifier with an alert. One that fails or does not return is logged and affects nothing else.
 
     A notifier of Airflow gets the task's context with `alert` in it, so that its templates may contain
@@ -107,9 +101,9 @@ def notify(
     # In a thread, so that one that hangs cannot delay the next try of the task.
     thread = threading.Thread(target=run, name=f"notifier {path}", daemon=True)
     thread.start()
-    thread.join(seconds)
+    thread.join(MAX_SECONDS)
     if thread.is_alive():
-        log.warning("The notifier %s did not return within %.0f s and is abandoned.", path, seconds)
+        log.warning("The notifier %s did not return within %.0f s and is abandoned.", path, MAX_SECONDS)
         return False
     for error in failures:
         log.warning("The notifier %s failed: %s: %s. The alert is in this log.", path, type(error).__name__, error)

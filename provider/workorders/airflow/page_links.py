@@ -37,17 +37,13 @@ def page_address(*parts: str, **query: str) -> str:
 class PageLink(BaseOperatorLink):
     """A button of a task that leads to the page of what the task works on: the operator's `page`."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    name = ""
 
-    @property
-    def name(self) -> str:
-        """Return the text of the button."""
-        return self._name
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
         """Return the address of the operator's page."""
-        del ti_key
         return page_address(*operator.page)
 
 

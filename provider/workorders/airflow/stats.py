@@ -4,18 +4,15 @@ A deferred task does so, because the triggerer lives on where a task would end.
 """
 
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Any, Final
 
 from airflow.sdk import conf
 from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 
-from workorders.airflow.connections import async_database_url
-from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingTrigger, TriggererDatabase
 from workorders.core.environment import DATABASE_CONNECTION
-from workorders.core.metrics import Metric, Sample
-from workorders.monitoring import snapshot
+from workorders.core.metrics import Metric, Sample, take_samples
 
 REPORT_SECONDS: Final = 15.0
 _DAG_RUN_SECONDS: Final = 3600.0
@@ -57,17 +54,14 @@ reporter: Final = StatsReporter()
 def _name_and_tags(series: _Series) -> tuple[str, dict[str, str]]:
     """Return the name and the tags of a series; for plain StatsD, which has no tags, all of it as a name."""
     metric, labels = series
-    if not _lacks_tags():
+    with_tags = ("statsd_influxdb_enabled", "statsd_datadog_enabled")
+    is_plain = conf.getboolean("metrics", "statsd_on", fallback=False) and not any(
+        conf.getboolean("metrics", name, fallback=False) for name in with_tags
+    )
+    if not is_plain:
         return metric.name, dict(labels)
     values = (normalize_name_for_stats(value.replace(".", "_"), log_warning=False) for _, value in labels)
     return ".".join([metric.name, *values]), {}
-
-
-def _lacks_tags() -> bool:
-    with_tags = ("statsd_influxdb_enabled", "statsd_datadog_enabled")
-    return conf.getboolean("metrics", "statsd_on", fallback=False) and not any(
-        conf.getboolean("metrics", name, fallback=False) for name in with_tags
-    )
 
 
 class ReportMetricsTrigger(PollingTrigger):
@@ -84,14 +78,7 @@ class ReportMetricsTrigger(PollingTrigger):
         self.database_connection = database_connection
         self._ends_at = time.monotonic() + _DAG_RUN_SECONDS
 
-    @asynccontextmanager
-    async def open_probe(self) -> AsyncIterator[Probe]:
-        """Look the connection up once: it is a request to Airflow, and too slow for every probe."""
-        url = await async_database_url(self.database_connection)
-        async with resources.use(TriggererDatabase, url) as database:
-
-            async def probe() -> str | None:
-                reporter.report(await database.run(snapshot.take))
-                return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None
-
-            yield probe
+    async def probe(self, database: TriggererDatabase) -> str | None:
+        """Send all metrics."""
+        reporter.report(await database.run(take_samples))
+        return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None

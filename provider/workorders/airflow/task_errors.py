@@ -4,10 +4,12 @@ import logging
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import (
+    AirflowFailException,
     AirflowNotFoundException,
     AirflowRuntimeError,
     AirflowSecretsBackendAccessDenied,
@@ -16,9 +18,6 @@ from airflow.sdk.exceptions import (
 from workorders.airflow.retries import describe_next_retry
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
-
-if TYPE_CHECKING:
-    from airflow.sdk import BaseOperator, Context
 
 LINE_LENGTH = 100
 """Characters of a line that the page shows without being scrolled sideways."""
@@ -39,25 +38,25 @@ class TaskFailedError(WorkOrdersError):
 
 @contextmanager
 def explain_failures(
-    task: "BaseOperator",
-    context: "Context",
+    task: BaseOperator,
+    context: Context,
     where: str,
     undone: str,
     error_class: type[WorkOrdersError] = TaskFailedError,
     *,
-    passthrough: tuple[type[WorkOrdersError], ...] = (),
+    final: tuple[type[WorkOrdersError], ...] = (),
     again: str | None = None,
 ) -> Iterator[None]:
     """Raise expected failures again with the whole sentence: where, why, what was not done, when the next try is.
 
-    Errors of `passthrough` already contain all of this but the next try; they are not changed. `again` is what happens
-    after the last try, for a task that needs no clear. The sentence is logged in short lines before.
+    Errors of `final` already contain all of this, and a further try would only fail again: they end the task. `again`
+    is what happens after the last try, for a task that needs no clear. The sentence is logged in short lines before.
     """
     try:
         yield
-    except passthrough as error:
+    except final as error:
         log_wrapped(task.log, str(error))
-        raise
+        raise AirflowFailException(str(error)) from None
     except EXPECTED_FAILURES as error:
         what_next = describe_next_retry(task, context["ti"], again)
         explained = error_class(f"{where}: {reason(error)} {undone} {what_next}")
@@ -79,8 +78,7 @@ def reason(error: Exception) -> str:
 def log_wrapped(log: "logging.Logger | Any", sentence: str) -> None:
     """Log an error in lines that Airflow's page shows without being scrolled sideways, right before a task fails by it.
 
-    The exception ends the log with the same sentence, but Airflow's page shows it as one long line. Its end, with the
-    next try and what to do, would need scrolling.
+    The page shows the exception itself, which ends the log, as one long line.
     """
     # A path, a name, or a command to copy is never split.
     for line in textwrap.wrap(sentence, LINE_LENGTH, break_long_words=False, break_on_hyphens=False):

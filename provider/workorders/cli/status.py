@@ -12,13 +12,12 @@ from workorders.cli.output import count, note, print_table, show
 from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
 from workorders.core.history.workload import list_workloads
+from workorders.core.metrics import take_samples
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
-from workorders.monitoring import snapshot
-from workorders.monitoring.health import TRIGGER_FIGURES
-from workorders.monitoring.problems import Facts, find_idle, find_problems
+from workorders.monitoring.problems import TRIGGER_FIGURES, Facts, find_idle, find_problems
 from workorders.outbox import admin
 from workorders.visible_text import safe
 
@@ -94,7 +93,7 @@ def status(
 
 def _facts(connection: Connection, triggers: Sequence[TriggerStatus], only: str | None) -> Facts:
     """Return what a check of all triggers or of one needs to know."""
-    samples = snapshot.take(connection, TRIGGER_FIGURES)
+    samples = take_samples(connection, TRIGGER_FIGURES)
     if only is not None:
         own = [sample for sample in samples if dict(sample.labels).get("trigger") == only]
         return Facts(triggers=triggers, samples=own)

@@ -1,10 +1,13 @@
-"""What a metric is, and a query that reads some, with their descriptions in its comments: shared by every package."""
+"""Metrics of all packages, and the queries that read them, with their descriptions in the queries' comments."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Any, Final, Literal, LiteralString
 
+from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 METRICS_GROUP: Final = "workorders.metrics"
@@ -46,7 +49,24 @@ class Sample:
     value: float
 
 
-def samples(reading: Reading, rows: Iterable[Sequence[Any]]) -> Iterator[Sample]:
+@cache
+def readings() -> tuple[Reading, ...]:
+    """Return the readings of all packages, in the order of the packages' names."""
+    points = sorted(entry_points(group=METRICS_GROUP), key=lambda point: point.name)
+    return tuple(reading for point in points for reading in point.load())
+
+
+def take_samples(connection: Connection, names: Collection[str] | None = None) -> Sequence[Sample]:
+    """Read all metrics, or those of some names and what comes with them, one short query after the other."""
+    return [
+        sample
+        for reading in readings()
+        if names is None or any(metric.name in names for metric in reading.metrics)
+        for sample in _samples(reading, connection.execute(reading.query).fetchall())
+    ]
+
+
+def _samples(reading: Reading, rows: Iterable[Sequence[Any]]) -> Iterator[Sample]:
     """Give the values in the rows of a reading's query; NULL is no value."""
     count = len(reading.labels)
     for row in rows:

@@ -1,9 +1,9 @@
 """The Dag of a schedule: Airflow keeps the time, and one task creates the work order."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
-from airflow.sdk.exceptions import AirflowFailException, AirflowTimetableInvalid
+from airflow.sdk import DAG, BaseOperator, Context, CronDataIntervalTimetable
+from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
@@ -14,9 +14,6 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
 from workorders.cron.definition import CronTriggerDefinition
 from workorders.cron.schedule import Due, ExpiredTimeError, create
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
@@ -70,37 +67,22 @@ class CreateScheduledOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
-    def execute(self, context: "Context") -> str | None:
-        """Create the work order and return its id.
-
-        Raises:
-            TaskFailedError: the database failed; nothing was created, and the task is tried again.
-            AirflowFailException: the Dag run was cleared, and retention may have deleted its work order.
-        """
+    def execute(self, context: Context) -> str | None:
+        """Create the work order and return its id."""
         due = _due(context)
         where = f"Trigger {self.definition.name}, due {due.time.isoformat()}"
         with (
-            explain_failures(self, context, where, "No work order was created."),
+            explain_failures(self, context, where, "No work order was created.", final=(ExpiredTimeError,)),
             connect(
                 database_url(self.definition.database_connection), application_name="workorders cron", autocommit=True
             ) as database,
         ):
-            try:
-                made = create(database, self.definition, due)
-            except ExpiredTimeError as error:
-                raise AirflowFailException(str(error)) from None
-        self.log.info(
-            "%s: work order %s (%s) for %s %s.",
-            self.definition.name,
-            made.id,
-            made.state,
-            due.time.isoformat(),
-            "was created" if made.created else "exists already; nothing was created",
-        )
+            made = create(database, self.definition, due)
+        self.log.info("%s: %s.", where, made)
         return None if made.id is None else str(made.id)
 
 
-def _due(context: "Context") -> Due:
+def _due(context: Context) -> Due:
     run = context["dag_run"]
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     # Not by the interval alone: Airflow gives a Dag run that a person starts the last interval or a chosen one, so that

@@ -1,5 +1,6 @@
 """The fields of a cron trigger's file."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -36,11 +37,10 @@ def _catchup(value: bool, info: ValidationInfo) -> bool:
 def _start(value: Any) -> datetime | None:
     if value is None:
         return None
-    try:
+    time: datetime | None = None
+    with suppress(ValueError, TypeError):
         time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"expected {_TIME}, got {value!r}.") from error
-    if time.tzinfo is None:
+    if time is None or time.tzinfo is None:
         raise ValueError(f"expected {_TIME}, got {value!r}.")
     return time.astimezone(UTC)
 

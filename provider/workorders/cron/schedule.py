@@ -89,15 +89,20 @@ def _input(
     connection: Connection, definition: CronTriggerDefinition, trigger: Trigger, due: Due
 ) -> tuple[bytes, bytes]:
     """Return the body and the request."""
-    output = _last_output(connection, trigger, due.time) if definition.use_last_output else None
+    body, source = dumps(definition.input), "definition"
+    if definition.use_last_output:
+        # Also for a Dag run that a person starts: the chain of outputs follows the schedule only.
+        arguments = {"stream_id": stream_id(connection, trigger, STREAM), "before": int(due.time.timestamp())}
+        row = connection.execute(_QUERIES["last_output"], arguments).fetchone()
+        if row is not None:
+            body, source = row[0].encode(), "last_output"
     request: dict[str, Any] = {
         "scheduled_for": _text(due.time),
         "interval_start": None if due.start is None else _text(due.start),
         "schedule": definition.schedule,
         "timezone": definition.timezone,
-        "input": "definition" if output is None else "last_output",
+        "input": source,
     }
-    body = dumps(definition.input) if output is None else output
     if due.conf:
         request["conf"] = dict(due.conf)
         body = _with_fields(body, due.conf)
@@ -116,10 +121,3 @@ def _with_fields(body: bytes, conf: Mapping[str, Any]) -> bytes:
 def _text(time: datetime) -> str:
     # Airflow passes times as its own class, which orjson does not encode.
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _last_output(connection: Connection, trigger: Trigger, time: datetime) -> bytes | None:
-    # Also for a Dag run that a person starts: the chain of outputs follows the schedule only.
-    arguments = {"stream_id": stream_id(connection, trigger, STREAM), "before": int(time.timestamp())}
-    row = connection.execute(_QUERIES["last_output"], arguments).fetchone()
-    return None if row is None else row[0].encode()

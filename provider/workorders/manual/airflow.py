@@ -1,9 +1,9 @@
 """The Dag of a manual trigger: a form, and one task that creates the work order."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, BaseOperator, Param
+from airflow.sdk import DAG, BaseOperator, Context, Param
 
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
@@ -15,9 +15,6 @@ from workorders.core.attribution import Attribution
 from workorders.core.creation.create_one import NotAnInputError, create_by_hand
 from workorders.core.postgres.connection import connect
 from workorders.manual.definition import ManualTriggerDefinition
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
@@ -68,13 +65,8 @@ class CreateByHandOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
-    def execute(self, context: "Context") -> str | None:
-        """Create the work order and return its id.
-
-        Raises:
-            NotAnInputError: the form's input cannot be an input.
-            TaskFailedError: the database failed; nothing was created.
-        """
+    def execute(self, context: Context) -> str | None:
+        """Create the work order and return its id; an input that cannot be one fails the task for good."""
         params, run = context["params"], context["dag_run"]
         # Where Airflow runs without users, it names none.
         user = run.triggering_user_name or "unknown user"
@@ -84,20 +76,14 @@ class CreateByHandOperator(BaseOperator):
         key = params["key"] or f"{run.dag_id}/{run.run_id}"
         where = f"Trigger {self.definition.name}"
         with (
-            explain_failures(self, context, where, "No work order was created.", passthrough=(NotAnInputError,)),
+            explain_failures(self, context, where, "No work order was created.", final=(NotAnInputError,)),
             connect(
                 database_url(self.definition.database_connection), application_name="workorders manual", autocommit=True
             ) as database,
         ):
             trigger = triggers.register_definition(database, self.definition)
             made = create_by_hand(database, trigger, body, by, key=key)
-        self.log.info(
-            "%s: work order %s (%s) %s.",
-            self.definition.name,
-            made.id,
-            made.state,
-            "was created" if made.created else "exists already; nothing was created",
-        )
+        self.log.info("%s: %s.", where, made)
         return None if made.id is None else str(made.id)
 
 

@@ -1,21 +1,23 @@
-"""The endpoint `/metrics`, as a router of FastAPI. Who mounts it names the database."""
+"""The endpoint `/metrics` for Prometheus, as a router of FastAPI. Who mounts it names the database."""
 
 import hmac
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Final
 
 import psycopg
 from fastapi import APIRouter, Header, Response
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
 
 from workorders.core.environment import FILE_SUFFIX, find_secret
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 from workorders.core.kept_value import KeptValue
-from workorders.core.metrics import Sample
+from workorders.core.metrics import Metric, Reading, Sample, readings, take_samples
 from workorders.core.postgres.connection import connect
-from workorders.monitoring import prometheus, snapshot
 
 _LOG = logging.getLogger(__name__)
 
@@ -25,6 +27,7 @@ TOKEN_VARIABLE: Final = "WORKORDERS_METRICS_TOKEN"  # noqa: S105 - a name
 _SESSION: Final = {"statement_timeout": "10s", "lock_timeout": "2s"}
 _KEEP_SECONDS: Final = 5.0
 """Minimum time between two reads of the database, however many callers there are."""
+_UNITS: Final = {"s": "seconds", "By": "bytes"}
 
 Authorization = Annotated[str | None, Header()]
 
@@ -33,7 +36,7 @@ def read_samples(url: Callable[[], str]) -> Sequence[Sample]:
     """Read the metrics of a database; a failure is logged."""
     try:
         with connect(url(), application_name="workorders metrics", autocommit=True, session=_SESSION) as connection:
-            return snapshot.take(connection)
+            return take_samples(connection)
     except (psycopg.Error, WorkOrdersError) as error:
         _LOG.error("The metrics cannot be read: %s", one_line(error))
         raise
@@ -43,7 +46,7 @@ def make_router(samples: Callable[[], Sequence[Sample]]) -> APIRouter:
     """Return the router. `samples` may block: no caller occupies a shared thread. Without a token, all are refused."""
     router = APIRouter()
     kept = KeptValue(
-        lambda: prometheus.render(snapshot.readings(), samples()),
+        lambda: render(readings(), samples()),
         time.monotonic,
         seconds=_KEEP_SECONDS,
         failure_seconds=_KEEP_SECONDS,
@@ -86,3 +89,35 @@ def _refuse_stranger(given: str | None) -> Response | None:
 def _refusal(status: int, reason: str) -> Response:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None  # noqa: PLR2004 - as HTTP requires
     return Response(f"{reason}\n", status, headers, media_type="text/plain")
+
+
+def prometheus_name(metric: Metric) -> str:
+    """Return the name of a metric's series, as OpenTelemetry's rules derive it.
+
+    Dots become underscores; a unit of measure and, for a counter, `total` are appended.
+    """
+    total = "total" if metric.kind == "counter" else None
+    return "_".join(filter(None, [metric.name.replace(".", "_"), _UNITS.get(metric.unit), total]))
+
+
+def render(readings: Iterable[Reading], samples: Iterable[Sample]) -> bytes:
+    """Return the text of all samples. A metric without a value has its head only."""
+    return generate_latest(_Samples(readings, samples))
+
+
+class _Samples(Collector):
+    """The samples of one scrape, by metric; a registry of them alone."""
+
+    def __init__(self, readings: Iterable[Reading], samples: Iterable[Sample]) -> None:
+        self._families = {metric: _family(metric, reading.labels) for reading in readings for metric in reading.metrics}
+        for sample in samples:
+            self._families[sample.metric].add_metric([value for _, value in sample.labels], sample.value)
+
+    def collect(self) -> Iterator[Family]:
+        """Give what is written."""
+        yield from self._families.values()
+
+
+def _family(metric: Metric, labels: Sequence[str]) -> CounterMetricFamily | GaugeMetricFamily:
+    family = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    return family(prometheus_name(metric), metric.meaning, labels=labels)

@@ -1,6 +1,7 @@
-"""What is wrong, for those who show it: the pages, and `workorders status --check`."""
+"""What the metrics tell of each Kafka trigger, and what is wrong, for the pages and `workorders status --check`."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,9 +14,13 @@ from workorders.core.history.workload import MAX_COUNTED, Workload
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs.claiming import list_claimable
-from workorders.monitoring.health import TriggerHealth, trigger_health
 from workorders.outbox.admin import Hold, ShardStatus
 
+OLDEST_AGE: Final = "workorders.ingest.oldest_age"
+NO_PROGRESS_AGE: Final = "workorders.ingest.no_progress_age"
+POLL_AGE: Final = "workorders.ingest.poll_age"
+STALLED_PARTITIONS: Final = "workorders.ingest.stalled"
+TRIGGER_FIGURES: Final = frozenset({OLDEST_AGE, NO_PROGRESS_AGE, POLL_AGE, STALLED_PARTITIONS})
 STALLED: Final = "stalled"
 NOT_RUNNING: Final = "not running"
 NOT_POLLING: Final = "not polling"
@@ -26,6 +31,45 @@ MAX_NO_PROGRESS_SECONDS: Final = 900.0
 """A batch of a slow Spark takes some minutes."""
 MAX_IDLE: Final = timedelta(minutes=5)
 """A scheduler and a worker that start need less."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerHealth:
+    """The figures of a trigger, of the worst of its partitions."""
+
+    oldest_age_seconds: float | None
+    """Of its oldest message without a work order; None if the listener does not look."""
+    poll_age_seconds: float | None
+    """None if the listener has never looked."""
+    no_progress_seconds: float
+    is_stalled: bool
+
+
+def trigger_health(samples: Iterable[Sample]) -> dict[str, TriggerHealth]:
+    """Return the health of each trigger that has a listener, by name."""
+    figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for sample in samples:
+        trigger = dict(sample.labels).get("trigger")
+        if trigger is not None and sample.metric.name in TRIGGER_FIGURES:
+            figures[trigger][sample.metric.name].append(sample.value)
+    return {
+        trigger: TriggerHealth(
+            oldest_age_seconds=max(found[OLDEST_AGE], default=None),
+            poll_age_seconds=min(found[POLL_AGE], default=None),
+            no_progress_seconds=max(found[NO_PROGRESS_AGE], default=0.0),
+            is_stalled=any(found[STALLED_PARTITIONS]),
+        )
+        for trigger, found in figures.items()
+    }
+
+
+def oldest_ages(samples: Iterable[Sample]) -> Mapping[str, float]:
+    """Return the maximum age in seconds of the oldest message without a work order, by trigger; 0 if none waits.
+
+    A trigger whose listener does not look is missing.
+    """
+    found = trigger_health(samples).items()
+    return {trigger: health.oldest_age_seconds for trigger, health in found if health.oldest_age_seconds is not None}
 
 
 class Subject(StrEnum):
@@ -86,8 +130,8 @@ def find_problems(facts: Facts) -> list[Problem]:
             for problem in _of_trigger(name, known.get(name), healths.get(name), facts)
         ),
         *(_of_workflow(idle) for idle in facts.idle),
-        *_of_shards(facts),
-        *_of_holds(facts),
+        *(_of_shard(shard) for shard in facts.shards if shard.last_error),
+        *(_of_hold(hold) for hold in facts.holds),
         *(_of_job(job) for job in facts.jobs if job.state == "failed"),
     ]
 
@@ -144,17 +188,14 @@ def _of_workflow(idle: Workload) -> Problem:
     return Problem(Subject.WORKFLOW, name, f"Workflow {name}", NOT_RUNNING, sentence, idle.oldest_waiting_at)
 
 
-def _of_shards(facts: Facts) -> Iterator[Problem]:
-    for shard in facts.shards:
-        if shard.last_error:
-            number, sentence = str(shard.shard), one_line(shard.last_error)
-            yield Problem(Subject.SHARD, number, f"Outbox shard {number}", "failing", sentence)
+def _of_shard(shard: ShardStatus) -> Problem:
+    number = str(shard.shard)
+    return Problem(Subject.SHARD, number, f"Outbox shard {number}", "failing", one_line(shard.last_error or ""))
 
 
-def _of_holds(facts: Facts) -> Iterator[Problem]:
-    for hold in facts.holds:
-        subject, sentence = f"Outbox topic {hold.topic}", one_line(hold.reason)
-        yield Problem(Subject.HOLD, str(hold.id), subject, "held", sentence, hold.since, hold.next_try_at)
+def _of_hold(hold: Hold) -> Problem:
+    subject, sentence = f"Outbox topic {hold.topic}", one_line(hold.reason)
+    return Problem(Subject.HOLD, str(hold.id), subject, "held", sentence, hold.since, hold.next_try_at)
 
 
 def _of_job(job: Job) -> Problem:

@@ -8,14 +8,14 @@ from fastapi.responses import HTMLResponse
 
 from workorders import dag_ids
 from workorders.core.admission import gaps
+from workorders.core.metrics import take_samples
 from workorders.kafka.exceptions import ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import TriggerStatus
-from workorders.monitoring import snapshot
-from workorders.monitoring.health import OLDEST_AGE, oldest_ages
+from workorders.monitoring.problems import OLDEST_AGE, oldest_ages
 from workorders.pages import states
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.rendering import render
@@ -50,7 +50,7 @@ def page(
         found = batches.summaries(connection, name, limit=_BATCHES)
         decisions = list_decisions(connection, name, limit=_DECISIONS)
         waiting = gaps.list_gaps(connection, trigger=name, limit=_GAPS)
-        oldest_age = oldest_ages(snapshot.take(connection, {OLDEST_AGE})).get(name)
+        oldest_age = oldest_ages(take_samples(connection, {OLDEST_AGE})).get(name)
         (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
     status = readable(status, viewer)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)

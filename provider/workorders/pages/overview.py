@@ -15,14 +15,12 @@ from workorders.core.bulk.jobs import Job
 from workorders.core.history import search_index, work_orders, workload
 from workorders.core.history.workload import Workload
 from workorders.core.ids import time_of
-from workorders.core.metrics import Sample
+from workorders.core.metrics import Sample, take_samples
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
-from workorders.monitoring import snapshot
-from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
-from workorders.monitoring.problems import Facts, find_idle, find_problems
+from workorders.monitoring.problems import TRIGGER_FIGURES, Facts, find_idle, find_problems, oldest_ages
 from workorders.pages import outbox, states
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.kafka_trigger import readable as readable_status
@@ -85,7 +83,7 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
         )
         samples = [
             sample
-            for sample in snapshot.take(connection, TRIGGER_FIGURES)
+            for sample in take_samples(connection, TRIGGER_FIGURES)
             if dict(sample.labels).get("trigger") in names
         ]
         statuses = [

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk import BaseNotifier
 
+from workorders.airflow import notifications
 from workorders.airflow.notifications import load_notifiers, notify, resolve
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.ledger.stalls import Alert
@@ -54,8 +55,8 @@ def log() -> Log:
     return Log()
 
 
-def call(notifier: Any, log: Log, seconds: float = 30.0, alert: Alert = ALERT) -> bool:
-    return notify("shop_alerts.page", notifier, alert, {"ti": "the task"}, log, seconds=seconds)  # type: ignore[typeddict-item]
+def call(notifier: Any, log: Log, alert: Alert = ALERT) -> bool:
+    return notify("shop_alerts.page", notifier, alert, {"ti": "the task"}, log)  # type: ignore[typeddict-item]
 
 
 def test_a_function_gets_the_alert(module: Any, log: Log) -> None:
@@ -96,9 +97,10 @@ def test_a_notifier_that_fails_is_logged_and_hurts_nothing(log: Log, failure: Ba
     ]
 
 
-def test_a_notifier_that_hangs_is_left_alone(log: Log) -> None:
+def test_a_notifier_that_hangs_is_left_alone(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
-    assert not call(lambda _: released.wait(60), log, seconds=0.05)
+    monkeypatch.setattr(notifications, "MAX_SECONDS", 0.05)
+    assert not call(lambda _: released.wait(60), log)
     released.set()
     assert log.lines == ["The notifier shop_alerts.page did not return within 0 s and is abandoned."]
 

@@ -13,8 +13,8 @@ from support.definitions import define
 from support.operators import subclasses
 from support.tries import a_try
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
-from workorders.airflow.operators.maintenance import MaintenanceOperator
+from workorders.airflow.dags.maintenance import MaintenanceOperator
+from workorders.airflow.dags.workflows import ExecuteRunsOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
@@ -54,7 +54,7 @@ HOW: Final[dict[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "not begun wait again",
     ),
     MaintenanceOperator: (
-        {"duty": "check_gaps"},
+        {"task_id": "check_gaps"},
         "The check of sequences for gaps: ",
         "No alert for a gap was lost.",
     ),
@@ -99,7 +99,7 @@ def test_no_operator_is_forgotten_here() -> None:
 def failed(kind: type[BaseOperator]) -> str:
     """Run the operator's second try, which fails, and return its sentence without how it begins and ends."""
     arguments, where, undone = HOW[kind]
-    operator = kind(task_id="a_task", **arguments, **unlimited_retries())
+    operator = kind(**{"task_id": "a_task", **arguments, **unlimited_retries()})
     with pytest.raises(WorkOrdersError) as raised:
         operator.execute(a_try(2, **ASKED))
     sentence = str(raised.value)

@@ -1,4 +1,4 @@
-"""Who may read the endpoints, and what they answer, without a database."""
+"""Who may read the endpoint, and what it answers, without a database."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,19 +9,22 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import ASGITransport, AsyncClient
+from prometheus_client.parser import text_string_to_metric_families
 
 from workorders.core import kept_value
-from workorders.core.metrics import Sample
-from workorders.monitoring import health, snapshot
-from workorders.monitoring.api import make_router, read_samples
+from workorders.core.metrics import Metric, Reading, Sample, readings
+from workorders.monitoring import problems
+from workorders.monitoring.api import make_router, prometheus_name, read_samples, render
 
 TOKEN = "s3cret"
+LAG = Metric("workorders.ingest.lag", "gauge", "{message}", "How far behind.")
+AGE = Metric("workorders.ingest.oldest_age", "gauge", "s", "How long.")
+MESSAGES = Metric("workorders.ingest.messages", "counter", "{message}", "How many.")
+READINGS = (Reading(("trigger",), (LAG, AGE), "-"), Reading(("trigger", "outcome"), (MESSAGES,), "-"))
 
 
 def polled(seconds_ago: float) -> list[Sample]:
-    metric = next(
-        metric for reading in snapshot.readings() for metric in reading.metrics if metric.name == health.POLL_AGE
-    )
+    metric = next(metric for reading in readings() for metric in reading.metrics if metric.name == problems.POLL_AGE)
     return [Sample(metric, (("trigger", "orders"),), seconds_ago)]
 
 
@@ -115,3 +118,29 @@ def test_many_callers_cause_one_read_of_the_database_and_strangers_none(monkeypa
         asyncio.run(scene())
     finally:
         continues.set()
+
+
+def test_names_have_their_unit_and_counters_a_total() -> None:
+    assert [prometheus_name(metric) for metric in (LAG, AGE, MESSAGES)] == [
+        "workorders_ingest_lag",
+        "workorders_ingest_oldest_age_seconds",
+        "workorders_ingest_messages_total",
+    ]
+
+
+def test_hostile_labels_come_back_as_they_were() -> None:
+    name = 'a"b\\c\nd{e="f"} 1'
+    samples = [
+        Sample(LAG, (("trigger", name),), 7.0),
+        Sample(MESSAGES, (("trigger", "orders"), ("outcome", "created")), 3.0),
+    ]
+    text = render(READINGS, samples).decode()
+    read = {found.name: found for found in text_string_to_metric_families(text)}
+    (lag,) = read["workorders_ingest_lag"].samples
+    assert (lag.labels, lag.value) == ({"trigger": name}, 7.0)
+    assert [found.name for found in read["workorders_ingest_messages"].samples] == ["workorders_ingest_messages_total"]
+
+
+def test_no_two_metrics_have_one_name() -> None:
+    names = [prometheus_name(metric) for reading in readings() for metric in reading.metrics]
+    assert sorted(set(names)) == sorted(names)

@@ -10,8 +10,8 @@ import yaml
 
 from local_stack.stack import CHECKOUT
 from support.prometheus import check
-from workorders.monitoring.prometheus import prometheus_name
-from workorders.monitoring.snapshot import readings
+from workorders.core.metrics import readings
+from workorders.monitoring.api import prometheus_name
 
 RULES_FILE = CHECKOUT / "ops" / "prometheus" / "workorders.rules.yaml"
 RULES: list[dict[str, Any]] = [

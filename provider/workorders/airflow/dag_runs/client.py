@@ -52,10 +52,10 @@ class DagRuns:
             return True
         if answer.error == ErrorType.DAGRUN_ALREADY_EXISTS:
             return False
-        refusal = _refusal(answer)
-        if refusal is None:
-            raise AirflowRuntimeError(answer)
-        raise InputUnreadableError(f"Dag {self.dag_id} does not take this input as its conf: {refusal}")
+        match answer.detail:
+            case {"status_code": 400, "detail": {"detail": {"reason": "value_error", "message": str(refusal)}}}:
+                raise InputUnreadableError(f"Dag {self.dag_id} does not take this input as its conf: {refusal}")
+        raise AirflowRuntimeError(answer)
 
     def unfinished(self, dag_run_ids: Sequence[str]) -> set[str]:
         """Return those of some Dag runs that are queued or running. In nearly every case it is all or none of them.
@@ -116,11 +116,3 @@ def is_outage(error: AirflowRuntimeError) -> bool:
 
 def _status(answer: ErrorResponse) -> Any:
     return (answer.detail or {}).get("status_code")
-
-
-def _refusal(answer: ErrorResponse) -> str | None:
-    """Return why the parameters of a Dag refuse a conf; None when something else is wrong."""
-    match answer.detail:
-        case {"status_code": 400, "detail": {"detail": {"reason": "value_error", "message": str(message)}}}:
-            return message
-    return None

@@ -15,7 +15,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, delegation, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.delegation import DelegatedRun
-from workorders.core.runs.lifecycle import RunResult
+from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.worker import json_values
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import ContextKeyTakenError, ExecutionError, InputUnreadableError
@@ -113,7 +113,17 @@ class DagRunExecutor:
                     if len(unanswered) > 1 and not self._dag_runs.has_answered:
                         break
             if self._dag_runs.has_answered:
-                results += [self._unanswered(run, error) for run, error in unanswered]
+                results += [
+                    self._end_if_late(
+                        run,
+                        f"Airflow did not answer within {self._timeout} what was asked about this run, while it "
+                        f"answered for others: {one_line(error)} What Dag {self._dag_runs.dag_id} does for it may "
+                        "continue.",
+                        state="exception",
+                        error_type="AirflowSilent",
+                    )
+                    for run, error in unanswered
+                ]
         finally:
             if ended := [result for result in results if result is not None]:
                 self._store.finish(ended)
@@ -133,32 +143,19 @@ class DagRunExecutor:
             case None:
                 error = f"The {where} does not exist: it was deleted, or the workflow has named another Dag since."
                 return RunResult(run_id=run.run_id, state="exception", error_type="DagRunDeleted", error=error)
-        return self._timed_out(
+        return self._end_if_late(
             run,
             f"The {where} lasted longer than {self._timeout}; it is watched no more. A task cannot stop it, so it "
             "continues, unless its Dag has a dagrun_timeout.",
         )
 
-    def _unanswered(self, run: DelegatedRun, error: Exception) -> RunResult | None:
-        """Return the end of a run about which alone Airflow does not answer, once it is late; None until then."""
-        if not self._is_late(run):
-            return None
-        return RunResult(
-            run_id=run.run_id,
-            state="exception",
-            error_type="AirflowSilent",
-            error=f"Airflow did not answer within {self._timeout} what was asked about this run, while it answered for "
-            f"others: {one_line(error)} What Dag {self._dag_runs.dag_id} does for it may continue.",
-        )
-
-    def _timed_out(self, run: DelegatedRun, error: str) -> RunResult | None:
+    def _end_if_late(
+        self, run: DelegatedRun, error: str, *, state: FinalState = "killed", error_type: str = "TimeoutError"
+    ) -> RunResult | None:
         """Return the end of a run that has lasted too long; None until then."""
-        if not self._is_late(run):
+        if run.seconds <= self._definition.timeout:
             return None
-        return RunResult(run_id=run.run_id, state="killed", error_type="TimeoutError", error=error)
-
-    def _is_late(self, run: DelegatedRun) -> bool:
-        return run.seconds > self._definition.timeout
+        return RunResult(run_id=run.run_id, state=state, error_type=error_type, error=error)
 
     @property
     def _timeout(self) -> str:
@@ -175,7 +172,7 @@ class DagRunExecutor:
                 f"Run {run.run_id} waits: run {earlier} of Dag {self._dag_runs.dag_id}, of an earlier attempt, still "
                 "runs, and a work order never has two of them at once."
             )
-            return self._timed_out(
+            return self._end_if_late(
                 delegated,
                 f"The run {earlier} of Dag {self._dag_runs.dag_id}, of an earlier attempt, still runs after "
                 f"{self._timeout}, so no other was started. Nothing ends it, unless its Dag has a dagrun_timeout.",

@@ -1,30 +1,29 @@
-"""The Dags of every trigger file, and what their factories share: kinds of Dags, and the Dag in place of a mistake."""
+"""The Dags of every trigger file, and what all factories share: which files a process reads, and kinds of Dags."""
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, Context, get_parsing_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders import dag_ids
-from workorders.airflow.dags.parsing_context import finder, for_this_process
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, D, Kind, Mistake, Source, label, read
-from workorders.core.definitions.trigger import TriggerDefinition, installed
-from workorders.core.environment import trigger_folder  # noqa: F401 - a public name of the package
+from workorders.core.definitions.trigger import FoundWorkflow, TriggerDefinition, installed
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.environment import trigger_folder, workflow_modules  # noqa: F401 - a public name of the package
 from workorders.core.exceptions import ConfigurationError
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from workorders.core.definitions.workflow import WorkflowDefinition
 
 START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Any time in the past: Dag runs follow one another or a person's request, and belong to no interval."""
 DAG_FACTORIES_GROUP = "workorders.dag_factories"
 """Entry point group in which a trigger type announces the function that makes its Dags from a definition."""
+_DECORATES: Final = re.compile(rb"^@(workorders\.)?workflow\b", re.MULTILINE)
 
 
 def new_dag(dag_id: str, **about: Any) -> DAG:
@@ -46,19 +45,19 @@ def continuous_dag(dag_id: str, **about: Any) -> DAG:
     return new_dag(dag_id, schedule="@continuous", max_active_runs=1, catchup=False, **about)
 
 
-def owner_and_tags(definition: "TriggerDefinition | WorkflowDefinition", *roles: str) -> dict[str, Any]:
+def owner_and_tags(definition: TriggerDefinition | WorkflowDefinition, *roles: str) -> dict[str, Any]:
     """Return the arguments of a Dag that tell whose it is: the definition's owner, and the tags to find it by."""
     tags = {"workorders", definition.name, *roles, *definition.tags}
     return {"default_args": {"owner": definition.owner}, "tags": sorted(tags)}
 
 
-def task_settings(definition: "TriggerDefinition | WorkflowDefinition", task_id: str) -> dict[str, Any]:
+def task_settings(definition: TriggerDefinition | WorkflowDefinition, task_id: str) -> dict[str, Any]:
     """Return the arguments of a task of the definition's Dags: its id, and what the definition sets for it."""
     settings = definition.tasks.get(task_id)
     return {"task_id": task_id, **(settings.model_dump(exclude_defaults=True) if settings else {})}
 
 
-def retried_task(definition: "TriggerDefinition | WorkflowDefinition", task_id: str) -> dict[str, Any]:
+def retried_task(definition: TriggerDefinition | WorkflowDefinition, task_id: str) -> dict[str, Any]:
     """Return the same arguments, with unlimited retries."""
     return {**unlimited_retries(), **task_settings(definition, task_id)}
 
@@ -66,22 +65,48 @@ def retried_task(definition: "TriggerDefinition | WorkflowDefinition", task_id: 
 def collect(kind: Kind[D], sources: Sequence[Source], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
     """Return the Dags of all definitions by id, with one that fails in place of each file with a mistake.
 
-    In a task's process it is only the Dag of the task.
+    In a task's process it is only the Dag of the task, from as few sources as possible: a folder may define thousands.
+    Of two sources that define one Dag, the first counts.
     """
+    dag_id = get_parsing_context().dag_id
+    for some in () if dag_id is None else _likely_sources(sources, dag_id):
+        dags = _collect(kind, some, make)
+        if dag_id in dags:
+            return {dag_id: dags[dag_id]}
+    return _collect(kind, sources, make)
 
-    def collected(some: Sequence[Source]) -> dict[str, DAG]:
-        found = read(kind, some)
-        dags: list[DAG] = []
-        mistakes = list(found.mistakes)
-        for name, definition in found.definitions.items():
-            try:
-                dags += make(definition)
-            except ConfigurationError as error:
-                mistakes.append(Mistake(found.sources[name], error))
-        dags += [configuration_error_dag(mistake, kind.name) for mistake in mistakes]
-        return {dag.dag_id: dag for dag in dags}
 
-    return for_this_process(sources, collected)
+def _collect(kind: Kind[D], sources: Sequence[Source], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
+    found = read(kind, sources)
+    dags: list[DAG] = []
+    mistakes = list(found.mistakes)
+    for name, definition in found.definitions.items():
+        try:
+            dags += make(definition)
+        except ConfigurationError as error:
+            mistakes.append(Mistake(found.sources[name], error))
+    dags += [configuration_error_dag(mistake, kind.name) for mistake in mistakes]
+    return {dag.dag_id: dag for dag in dags}
+
+
+def _likely_sources(sources: Sequence[Source], dag_id: str) -> Iterator[Sequence[Source]]:
+    """Return sources that may define a Dag, or a workflow of that name, the likeliest first.
+
+    Each contains every file that may define the name, because a file before it in the order would count instead.
+    Without being parsed, a file is known not to define a name that is not in its text.
+    """
+    files = (source for source in sources if isinstance(source, Path))
+    texts = {path: path.read_bytes() for path in files if path.is_file() and os.access(path, os.R_OK)}
+    found: set[Source] = set()
+    # The id of a Dag is `<name>_<role>`.
+    for name in (dag_id, dag_id.rpartition("_")[0]):
+        token = re.compile(rb"(?<![\w-])%b(?![\w-])" % re.escape(name).encode())
+        likely = {path for path, text in texts.items() if path.stem == name or token.search(text)}
+        found |= likely
+        if likely:
+            yield [source for source in sources if source in likely]
+    # Last, because to ask a module means to import it.
+    yield [source for source in sources if source in found or source not in texts]
 
 
 def trigger_dags(folder: Path, workflows: Path | None = None, modules: Iterable[str] = ()) -> dict[str, DAG]:
@@ -100,12 +125,40 @@ def trigger_dags(folder: Path, workflows: Path | None = None, modules: Iterable[
         ConfigurationError: the folder does not exist.
     """
     files = WORKFLOWS.files(workflows or folder.parent / "workflows", may_be_missing=True)
-    find = finder([*files, *modules])
+    find = _finder([*files, *modules])
     return collect(
         TRIGGERS,
         TRIGGERS.files(folder),
         lambda definition: make_dags(definition.with_workflow(find(definition.workflow))),
     )
+
+
+def _finder(sources: Sequence[Source]) -> Callable[[str], FoundWorkflow]:
+    """Return what finds the definition of a workflow; in a task's process it reads as few sources as possible."""
+    if get_parsing_context().dag_id is None:
+        return read(WORKFLOWS, sources).find
+
+    def find(name: str) -> FoundWorkflow:
+        found: FoundWorkflow = None
+        for some in _likely_sources(sources, name):
+            found = read(WORKFLOWS, some).find(name)
+            if isinstance(found, WorkflowDefinition):
+                break
+        return found
+
+    return find
+
+
+def folder_modules(folder: Path) -> list[str]:
+    """Make the modules of a folder importable, and return those whose decorated functions are workflows.
+
+    These are the Python files of the folder with a line that begins with `@workflow`, and the modules that the
+    environment names. The files are not imported.
+    """
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    found = {path.stem for path in folder.glob("*.py") if path.is_file() and _DECORATES.search(path.read_bytes())}
+    return sorted({*found, *workflow_modules()})
 
 
 def make_dags(definition: TriggerDefinition) -> list[DAG]:
@@ -131,7 +184,7 @@ class ConfigurationErrorOperator(BaseOperator):
         super().__init__(**kwargs)
         self.sentence = sentence
 
-    def execute(self, context: "Context") -> None:
+    def execute(self, context: Context) -> None:
         """Fail."""
         raise AirflowFailException(self.sentence)
 

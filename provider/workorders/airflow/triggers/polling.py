@@ -7,17 +7,15 @@ cost next to nothing: a few Postgres connections per database, one client per Ka
 import asyncio
 import inspect
 import time
-from abc import abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 import psycopg
-from airflow.sdk import BaseSensorOperator
+from airflow.sdk import BaseSensorOperator, Context
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.triggers.base import (
     BaseTrigger,
@@ -27,13 +25,11 @@ from airflow.triggers.base import (
     TriggerEvent,
 )
 
+from workorders.airflow.connections import async_database_url
 from workorders.airflow.retries import describe_next_retry
 from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_wrapped, reason
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection, connect, delay_seconds, is_outage
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 MAX_CONNECTIONS: Final = 4
 """Connections of a triggerer to one database, however many tasks wait: a slow statement holds up no other task."""
@@ -70,6 +66,8 @@ class PollingTrigger(BaseTrigger):
 
     transient_errors: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)
     """Failures that may pass, like an outage of the database: the next probe comes after a delay."""
+    database_connection: str
+    """Id of the Airflow connection of the database that `probe` looks into."""
 
     def __init__(self, *, subject: str, waiting_for: str, poll_interval: float, idle_after: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -84,9 +82,19 @@ class PollingTrigger(BaseTrigger):
         """Return the event for what a probe has found: it ends the task."""
         return TaskSuccessEvent()
 
-    @abstractmethod
-    def open_probe(self) -> AbstractAsyncContextManager[Probe]:
-        """Open connections and return the probe; opened again after a failure, with connections looked up again."""
+    @asynccontextmanager
+    async def open_probe(self) -> AsyncIterator[Probe]:
+        """Open connections and give the probe; opened again after a failure, with connections looked up again.
+
+        To look one up is a request to Airflow, and too slow for every probe.
+        """
+        url = await async_database_url(self.database_connection)
+        async with shared(TriggererDatabase, url) as database:
+            yield partial(self.probe, database)
+
+    async def probe(self, database: "TriggererDatabase") -> str | None:
+        """Look once, as `Probe`, where `open_probe` opens only the database."""
+        raise NotImplementedError
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and the arguments of its constructor."""
@@ -161,11 +169,11 @@ class PollingSensor(BaseSensorOperator):
             trigger_cls=path, trigger_kwargs=arguments, next_method="execute_complete"
         )
 
-    def execute(self, context: "Context") -> None:
+    def execute(self, context: Context) -> None:
         """Defer to the triggerer; runs only if a worker started the task."""
         self.defer(trigger=self._make_trigger(), method_name="execute_complete")
 
-    def execute_complete(self, context: "Context", event: Any = None) -> None:
+    def execute_complete(self, context: Context, event: Any = None) -> None:
         """Fail with the trigger's sentence and the time of the next try.
 
         Without a failure this runs only in `dag.test()`, because the trigger ends the task.
@@ -176,42 +184,28 @@ class PollingSensor(BaseSensorOperator):
             raise TaskFailedError(sentence)
 
 
-@dataclass
-class _Shared:
-    resource: Any
-    users: int = 0
+in_use: Final[dict[tuple[Callable[[str], Any], str], Any]] = {}
+"""What the tasks of this process share now: Airflow makes each trigger on its own."""
+_users: Final[Counter[tuple[Callable[[str], Any], str]]] = Counter()
 
 
-class TriggererResources:
-    """Shares a resource among all tasks that use it at the same time, and closes it after its last use.
+@asynccontextmanager
+async def shared(make: Callable[[str], R], settings: str) -> AsyncIterator[R]:
+    """Share what `make` returns for these settings with all tasks of this process, and close it after its last use.
 
     So it contains only what the waiting tasks were given, and no password that was changed since.
     """
-
-    def __init__(self) -> None:
-        self._shared: dict[tuple[Callable[[str], Any], str], _Shared] = {}
-
-    def __len__(self) -> int:
-        """Return how many resources are in use."""
-        return len(self._shared)
-
-    @asynccontextmanager
-    async def use(self, make: Callable[[str], R], settings: str) -> AsyncIterator[R]:
-        """Share what `make` returns for these settings with all users of the same settings."""
-        key = (make, settings)
-        shared = self._shared.get(key) or self._shared.setdefault(key, _Shared(make(settings)))
-        shared.users += 1
-        try:
-            yield shared.resource
-        finally:
-            shared.users -= 1
-            if not shared.users:
-                del self._shared[key]
-                await shared.resource.close()
-
-
-resources: Final = TriggererResources()
-"""Those of this process: Airflow makes each trigger on its own."""
+    key = (make, settings)
+    if key not in in_use:
+        in_use[key] = make(settings)
+    _users[key] += 1
+    try:
+        yield in_use[key]
+    finally:
+        _users[key] -= 1
+        if not _users[key]:
+            del _users[key]
+            await in_use.pop(key).close()
 
 
 class TriggererDatabase:

@@ -11,11 +11,10 @@ from typing import Any, Final
 from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, shared
 from workorders.core import workflows
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.runs import claiming, delegation
 from workorders.core.runs.delegation import DelegatedRun
 from workorders.core.workflows import Workflow
@@ -80,7 +79,6 @@ class WaitForRunsTrigger(PollingTrigger):
         self,
         *,
         definition: dict[str, Any],
-        database_connection: str = DATABASE_CONNECTION,
         idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:
@@ -93,16 +91,15 @@ class WaitForRunsTrigger(PollingTrigger):
             idle_after=idle_after,
         )
         self.definition = definition
-        self.database_connection = database_connection
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
         """Register the workflow, so that ordering keys and limits apply before any run starts, and poll for it."""
-        database_url = await async_database_url(self.database_connection)
         definition = validate(self.definition, WorkflowDefinition, where=str(self.definition["name"]))
+        database_url = await async_database_url(definition.database_connection)
         probe = _look_for_runs if definition.dag_id is None else _look_for_dag_runs
         async with (
-            resources.use(SharedPoller, database_url) as poller,
+            shared(SharedPoller, database_url) as poller,
             poller.subscribed(definition) as workflow,
         ):
             yield partial(probe, poller, workflow, definition)

@@ -48,6 +48,11 @@ class CreateResult:
     original: UUID | None = None
     """The work order that this one is a duplicate of, by the idempotency key of its trigger."""
 
+    def __str__(self) -> str:
+        """Return it as a clause for a log."""
+        outcome = "was created" if self.created else "exists already; nothing was created"
+        return f"work order {self.id} ({self.state}) {outcome}"
+
 
 def create_one(
     connection: Connection,

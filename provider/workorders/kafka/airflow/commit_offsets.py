@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import BaseOperator, Context
 
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
@@ -29,9 +28,6 @@ from workorders.kafka.exceptions import (
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.partitions import Partition, error_at
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 COORDINATOR_SECONDS = 60.0
 """How long a commit waits for the group's coordinator, as Java's client does. The first group of a broker has none for
@@ -58,11 +54,10 @@ class CommitOffsetsOperator(BaseOperator):
     def __init__(self, *, definition: KafkaTriggerDefinition, batch_id: str | int = BATCH_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition
-        self.trigger_name = definition.name
         self.page = ("kafka", definition.name)
         self.batch_id = batch_id
 
-    def execute(self, context: "Context") -> None:
+    def execute(self, context: Context) -> None:
         """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
 
         Raises:
@@ -75,11 +70,8 @@ class CommitOffsetsOperator(BaseOperator):
             f"safe in the ledger, which does not depend on the group."
         )
         foreign = (ForeignBatchError, UnknownBatchError)
-        try:
-            with explain_failures(self, context, where, undone, GroupCommitError, passthrough=foreign):
-                self._commit_when_coordinated()
-        except foreign as error:
-            raise AirflowFailException(str(error)) from None
+        with explain_failures(self, context, where, undone, GroupCommitError, final=foreign):
+            self._commit_when_coordinated()
 
     def _commit_when_coordinated(self) -> None:
         """Commit; retry for a while if the group has no coordinator, without a lock between two tries."""
@@ -101,7 +93,7 @@ class CommitOffsetsOperator(BaseOperator):
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
             batch_id = int(self.batch_id)
-            unfinished = batches.require_own(database, batch_id, self.trigger_name)
+            unfinished = batches.require_own(database, batch_id, self.definition.name)
             if unfinished:
                 # The task before this one was marked as success. An active run would keep the listener from the batch.
                 self.log.warning(
@@ -110,7 +102,7 @@ class CommitOffsetsOperator(BaseOperator):
                     *(batch_id, unfinished),
                 )
                 return
-            ledger.lock_group_commits(database, triggers.find(database, self.trigger_name).id)
+            ledger.lock_group_commits(database, triggers.find(database, self.definition.name).id)
             positions = ledger.positions_of_batch(database, batch_id)
             # A partition that Kafka does not have has no offset in any group; after a re-creation it has other offsets.
             described = run(cluster.partitions(sorted({partition.topic for partition in positions})))

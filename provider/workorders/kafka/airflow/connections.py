@@ -94,12 +94,7 @@ def registry_settings(connection_id: str) -> dict[str, Any]:
 
 
 def job_secrets(definition: "KafkaTriggerDefinition") -> JobSecrets:
-    """Return what the connections of a trigger lead to, for the processes that ingest.
-
-    Raises:
-        ConfigurationError: as `kafka_settings`.
-        airflow.exceptions.AirflowNotFoundException: there is no such connection.
-    """
+    """Return what the connections of a trigger lead to, for the processes that ingest; raises as `kafka_settings`."""
     registry = definition.registry_connection
     return JobSecrets(
         database_url(definition.database_connection),

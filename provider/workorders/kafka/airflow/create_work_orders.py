@@ -9,7 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders import dag_ids
-from workorders.airflow import assets
+from workorders.airflow.assets import outlet, work_orders_asset
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_wrapped, reason
@@ -53,9 +53,8 @@ class CreateWorkOrdersOperator(EngineOperator):
         listener_dag_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        outlets = [*(kwargs.pop("outlets", None) or ()), assets.outlet(definition.name)]
+        outlets = [*(kwargs.pop("outlets", None) or ()), outlet(definition.name)]
         super().__init__(definition=definition, outlets=outlets, **kwargs)
-        self.trigger_name = definition.name
         self.page = ("kafka", definition.name)
         self.batch_id = batch_id
         self.listener_dag_id = listener_dag_id
@@ -113,7 +112,8 @@ class CreateWorkOrdersOperator(EngineOperator):
         created, rejected = attempt.created
         if created or rejected:
             counts = {"batch_id": attempt.batch_id, "created": created, "rejected": rejected}
-            assets.announce(context, self.trigger_name, counts)
+            events = context["outlet_events"][outlet(self.definition.name)]
+            events.add(work_orders_asset(self.definition.name), extra=counts)
 
     def _stall(self, context: "Context", error: Exception) -> NoReturn:
         """Raise the error with the whole sentence; or wait without a worker, once the waits are the longest."""
@@ -124,12 +124,12 @@ class CreateWorkOrdersOperator(EngineOperator):
             committed = "The ledger has what was committed; the next try takes the rest."
             done = "Nothing was committed." if self._attempted is None else committed
             text, cause = f"{reason(error)} {done}", error
-        sentence = f"Trigger {self.trigger_name}, batch {self.batch_id}: {text} {describe_next_retry(self, ti)}"
+        sentence = f"Trigger {self.definition.name}, batch {self.batch_id}: {text} {describe_next_retry(self, ti)}"
         log_wrapped(self.log, sentence)
         if not is_long_stall(self, ti):
             raise StalledError(sentence) from cause
         trigger = StalledBatchTrigger(
-            trigger_name=self.trigger_name,
+            trigger_name=self.definition.name,
             batch_id=int(self.batch_id),
             error=sentence,
             delay=next_try_seconds(ti.try_number, ti.max_tries),

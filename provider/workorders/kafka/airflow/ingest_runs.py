@@ -35,9 +35,8 @@ class BatchLink(PageLink):
     def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
         """Return the address of the page of the operator's batch."""
         # Not of the Dag run: its id need not be that of a batch's run, and a person's own Dag has another id.
-        del ti_key
         batch = dag_ids.batch(int(operator.batch_id))
-        return page_address("dag-run", dag_id=dag_ids.ingest(operator.trigger_name), run_id=batch)
+        return page_address("dag-run", dag_id=dag_ids.ingest(operator.definition.name), run_id=batch)
 
 
 def dispatch(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:
@@ -45,9 +44,6 @@ def dispatch(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: 
 
     A Dag run that has ended is started again, and an active one is not changed. A batch that was planned just now is
     new.
-
-    Raises:
-        AirflowRuntimeError: Airflow does not answer, or does not start the Dag run.
     """
     name, dag_id = dag_ids.batch(batch_id), dag_runs.dag_id
     conf = {"batch_id": batch_id}
@@ -72,11 +68,7 @@ def dispatch(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: 
 
 
 def active(dag_runs: DagRuns, batch_ids: Sequence[int]) -> set[int]:
-    """Return those of the batches whose ingest run is active.
-
-    Raises:
-        AirflowRuntimeError: Airflow does not answer.
-    """
+    """Return those of the batches whose ingest run is active."""
     names = {dag_ids.batch(batch_id): batch_id for batch_id in batch_ids}
     return {names[name] for name in dag_runs.unfinished(list(names))}
 

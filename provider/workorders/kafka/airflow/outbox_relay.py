@@ -1,19 +1,18 @@
 """The Dags that relay the outbox, one per shard: a sensor waits in the triggerer, and a task sends."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, Context
 
 from workorders import dag_ids
-from workorders.airflow.connections import async_database_url, database_url
+from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
 from workorders.airflow.page_links import PageLink, page_path
 from workorders.airflow.retries import describe_next_retry, unlimited_retries
-from workorders.airflow.task_errors import explain_failures
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe, TriggererDatabase, resources
+from workorders.airflow.task_errors import explain_failures, log_wrapped
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, TriggererDatabase
 from workorders.core.definitions.loading import Mistake
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connections import kafka_settings
@@ -21,10 +20,6 @@ from workorders.kafka.client.secrets import JobSecrets
 from workorders.outbox.relay.definition import RelayDefinition, load_relay
 from workorders.outbox.store.backlog import is_anything_waiting
 from workorders.outbox.store.leases import buckets_of
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
 
 _UNSENT = "Messages that were not sent wait in their table; nothing is lost."
 _POLL_SECONDS = 0.5
@@ -70,12 +65,7 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
 
 
 class OutboxTrigger(PollingTrigger):
-    """Fires when a message waits for Kafka, or a hold is due.
-
-    Args:
-        database_connection: id of the Airflow Postgres connection.
-        buckets: of the shard.
-    """
+    """Fires when a message in the buckets of a shard waits for Kafka, or a hold is due."""
 
     def __init__(self, *, database_connection: str, buckets: Sequence[int], **_from_another_version: Any) -> None:
         super().__init__(
@@ -87,26 +77,13 @@ class OutboxTrigger(PollingTrigger):
         self.database_connection = database_connection
         self.buckets = list(buckets)
 
-    @asynccontextmanager
-    async def open_probe(self) -> AsyncIterator[Probe]:
-        """Look the connection up once: it is a request to Airflow, and too slow for every probe."""
-        url = await async_database_url(self.database_connection)
-        async with resources.use(TriggererDatabase, url) as database:
-
-            async def probe() -> str | None:
-                is_waiting = await database.run(is_anything_waiting, self.buckets)
-                return "Messages wait for Kafka." if is_waiting else None
-
-            yield probe
+    async def probe(self, database: TriggererDatabase) -> str | None:
+        """Return that messages wait; None if none do."""
+        return "Messages wait for Kafka." if await database.run(is_anything_waiting, self.buckets) else None
 
 
 class SendMessagesOperator(BaseOperator):
-    """Sends the waiting messages of one shard, and keeps looking for a while after the last message.
-
-    Args:
-        definition: how the outbox is relayed.
-        shard: number of the shard.
-    """
+    """Sends the waiting messages of one shard, and keeps looking for a while after the last message."""
 
     operator_extra_links = (PageLink("Outbox"),)
     page = ("outbox",)
@@ -117,19 +94,14 @@ class SendMessagesOperator(BaseOperator):
         self.definition = definition
         self.shard = shard
 
-    def execute(self, context: "Context") -> dict[str, int]:
-        """Relay the shard.
-
-        Raises:
-            HeldMessagesError: a message or topic was refused; it is held, and all others were sent.
-            TaskFailedError: Kafka or the database failed; the text contains the reason.
-        """
+    def execute(self, context: Context) -> dict[str, int]:
+        """Relay the shard; a message or topic that was refused fails the task by a `HeldMessagesError`."""
         # Only a worker needs a Kafka client; the Dag processor need not load it.
         from workorders.outbox.relay.relay import run_relay  # noqa: PLC0415
 
         definition = self.definition
         where = f"Outbox, shard {self.shard}"
-        with explain_failures(self, context, where, _UNSENT, passthrough=(HeldMessagesError,)):
+        with explain_failures(self, context, where, _UNSENT):
             url = database_url(definition.database_connection)
             result = run_relay(
                 JobSecrets(url, kafka_settings(definition.kafka_connection)),
@@ -138,15 +110,17 @@ class SendMessagesOperator(BaseOperator):
                 linger=definition.linger,
                 max_duration=definition.max_task_duration,
             )
-            self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
-            if result.failures:
-                what_next = describe_next_retry(
-                    self, context["ti"], retry_after_seconds=HeldMessagesError.retry_after_seconds
-                )
-                raise HeldMessagesError(
-                    f"{where}: {len(result.failures)} refusals; {result.messages} messages were sent, and what was "
-                    f"refused is held; all others continue. The last one: {result.failures[-1]} {what_next}"
-                )
+        self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
+        if result.failures:
+            what_next = describe_next_retry(
+                self, context["ti"], retry_after_seconds=HeldMessagesError.retry_after_seconds
+            )
+            sentence = (
+                f"{where}: {len(result.failures)} refusals; {result.messages} messages were sent, and what was "
+                f"refused is held; all others continue. The last one: {result.failures[-1]} {what_next}"
+            )
+            log_wrapped(self.log, sentence)
+            raise HeldMessagesError(sentence)
         return {"messages": result.messages}
 
 

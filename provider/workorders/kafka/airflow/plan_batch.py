@@ -1,9 +1,9 @@
 """The operator that plans the next batch of a Kafka trigger and starts its ingest."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders import dag_ids
@@ -22,9 +22,6 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import batches
 from workorders.kafka.planning.planner import Plan, plan_batch
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _UNDONE = "No offset was committed: messages wait in Kafka, and the next try starts each batch without a Dag run."
 
@@ -51,7 +48,7 @@ class PlanBatchOperator(BaseOperator):
         self.ingest_dag_id = ingest_dag_id
         self.page = ("kafka", definition.name)
 
-    def execute(self, context: "Context") -> list[str]:
+    def execute(self, context: Context) -> list[str]:
         """Plan, and start the ingest of unfinished batches without an active Dag run.
 
         Raises:
@@ -95,11 +92,7 @@ class PlanBatchOperator(BaseOperator):
         return [batch_id for batch_id in batches.list_unfinished(database, name) if batch_id not in at_work]
 
     def _start(self, database: Connection, batch_ids: Iterable[int], plan: Plan) -> list[str]:
-        """Start the ingest runs of batches, and return the ids of those that were started; one refusal stops no other.
-
-        Raises:
-            TaskFailedError: Airflow did not start each of them.
-        """
+        """Start the ingest runs of batches, and return the ids of the started ones; one refusal stops no other."""
         dag_runs = DagRuns(self.ingest_dag_id)
         started: list[str] = []
         failures: list[str] = []

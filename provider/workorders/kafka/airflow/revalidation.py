@@ -23,23 +23,15 @@ def revalidate(definition: Mapping[str, Any], raw: bytes | None, request: bytes)
         RegistryError: the schema registry did not answer, or refused the client.
     """
     loaded = KafkaTriggerDefinition.model_validate(definition)
-    return _item(RecordMapping.of(loaded, _registry(loaded.registry_connection)), raw, request)
+    registry: Mapping[str, Any] | None = None
+    if loaded.registry_connection is not None:
+        registry = settings_from_environment(REGISTRY_VARIABLE)
+        if registry is None:
+            # Airflow is an extra, and most triggers need none here.
+            from workorders.kafka.airflow.connections import registry_settings  # noqa: PLC0415
 
-
-def _registry(connection: str | None) -> Mapping[str, Any] | None:
-    if connection is None:
-        return None
-    given = settings_from_environment(REGISTRY_VARIABLE)
-    if given is not None:
-        return given
-    # Airflow is an extra, and most triggers need none here.
-    from workorders.kafka.airflow.connections import registry_settings  # noqa: PLC0415
-
-    return registry_settings(connection)
-
-
-def _item(mapping: RecordMapping, raw: bytes | None, request: bytes) -> Item:
-    message = orjson.loads(request)
+            registry = registry_settings(loaded.registry_connection)
+    mapping, message = RecordMapping.of(loaded, registry), orjson.loads(request)
     if "omitted_bytes" in message:
         detail = "key and headers were too large to be kept, so the request cannot be built again"
         return Item(None, None, request, None, Rejection("too-large", detail), raw)

@@ -1,17 +1,18 @@
-"""Runs an attempt at a batch with Spark: on a server, or submitted with jars, this package, and its secrets."""
+"""Runs an attempt at a batch with Spark: on a server, submitted with its jars and secrets, or by a user's engine."""
 
-import logging
 import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
 from workorders.airflow.task_errors import reason
@@ -19,9 +20,10 @@ from workorders.core.environment import FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.secrets import is_secret_setting
 from workorders.kafka.airflow.connections import connect_server
-from workorders.kafka.airflow.engines import load_engine
 from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
 from workorders.kafka.definition.spark import DEFAULT_CONF
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
@@ -30,10 +32,6 @@ from workorders.kafka.spark.network import is_one_process
 from workorders.kafka.spark.programs import find_spark_submit, python_variables
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-    from workorders.kafka.ingest.ingest_attempt import IngestAttempt
     from workorders.kafka.spark.connect import ConnectSession
 
 _IN_IMAGE: Final = "local:"
@@ -55,6 +53,47 @@ _TELLING_LINES: Final = 3
 _LINE_CHARACTERS: Final = 300
 
 
+class Engine(Protocol):
+    """Makes one attempt at one batch, somewhere. What was committed is for the ledger to tell."""
+
+    def submit(self, batch: int, epoch: int) -> None:
+        """Run the Spark application for a batch, and return when it has ended.
+
+        The task asks the ledger afterwards: an end without an error proves nothing, and an error does not mean that
+        nothing was committed.
+
+        Args:
+            batch: number of the batch, the application's `--batch`.
+            epoch: number of the attempt, the application's `--epoch`; it fences all attempts before.
+
+        Raises:
+            AirflowException: the application was not submitted, or it failed; an `OSError` means the same. Its text is
+                logged.
+        """
+
+
+def load_engine(path: str, connection_id: str) -> Engine:
+    """Return an engine of the class that an import path such as `shop.engines.Serverless` names.
+
+    Raises:
+        ConfigurationError: it cannot be imported, or has no `submit`.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        engine = getattr(import_module(module), name)(connection_id)
+    except Exception as error:
+        raise ConfigurationError(
+            f"The engine {path} that spark.engine names cannot be made: {type(error).__name__}: {error}. The batch was "
+            f"not submitted; correct the path, or install its module where the Airflow workers run."
+        ) from error
+    if not callable(getattr(engine, "submit", None)):
+        raise ConfigurationError(
+            f"The engine {path} that spark.engine names has no method submit(batch, epoch); the batch was not "
+            f"submitted. Write the method, or name another class."
+        )
+    return engine  # type: ignore[no-any-return]
+
+
 class EngineOperator(SparkSubmitOperator):
     """Runs an attempt at a batch of a trigger where its Spark connection leads.
 
@@ -62,11 +101,12 @@ class EngineOperator(SparkSubmitOperator):
     Connect server that is running already, which saves the start of a JVM. Your own engine decides itself.
     """
 
-    def __init__(self, *, definition: "KafkaTriggerDefinition", **kwargs: Any) -> None:
+    def __init__(self, *, definition: KafkaTriggerDefinition, **kwargs: Any) -> None:
         spark = definition.spark
         given: dict[str, Any] = {"conn_id": definition.spark_connection, "name": f"workorders {definition.name}"}
+        apps = os.environ.get(SPARK_APPS_VARIABLE) or Path(kafka_source.__file__).with_name("apps")
         # With True, a task that is cleared after its success would find its old application and not submit again.
-        given |= {"application": default_application(), "durable": False}
+        given |= {"application": str(Path(apps, "create_work_orders.py")), "durable": False}
         given |= kwargs | {"conf": {**DEFAULT_CONF, **spark.conf, **(kwargs.get("conf") or {})}}
         _add_kafka_source(given)
         super().__init__(**given)
@@ -74,7 +114,7 @@ class EngineOperator(SparkSubmitOperator):
         self._printed: deque[str] = deque(maxlen=_TELLING_LINES)
         self._session: ConnectSession | None = None
 
-    def run_engine(self, context: "Context", attempt: "IngestAttempt", report: Callable[[str], object]) -> str:
+    def run_engine(self, context: Context, attempt: IngestAttempt, report: Callable[[str], object]) -> str:
         """Run the attempt, and return why that was not possible or failed, or an empty text."""
         own, is_sent = self.definition.spark.engine, False
         try:
@@ -108,7 +148,7 @@ class EngineOperator(SparkSubmitOperator):
         elif self.definition.spark.engine is None:
             super().on_kill()
 
-    def submit(self, context: "Context", attempt: "IngestAttempt") -> None:
+    def submit(self, context: Context, attempt: IngestAttempt) -> None:
         """Submit the application, and wait for its end.
 
         Raises:
@@ -124,7 +164,7 @@ class EngineOperator(SparkSubmitOperator):
             self.conf = use_archive(self.conf or {}, jars)
         # Airflow makes the hook that submits when it has added OpenLineage's properties. This one is for the check.
         self._hook = None
-        with environment_of_driver(make_hook(self), attempt.secrets):
+        with environment_of_driver(self._get_hook(), attempt.secrets):
             try:
                 # Airflow's wrapper warns of a call that does not come from `execute`, as after the task was deferred.
                 unwrap(SparkSubmitOperator.execute)(self, context)
@@ -132,13 +172,24 @@ class EngineOperator(SparkSubmitOperator):
                 raise AirflowException(self._explain(error, attempt.secrets)) from error
 
     def _get_hook(self) -> SparkSubmitHook:
-        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete.
-
-        Raises:
-            ConfigurationError: the package's files change meanwhile.
-        """
-        self.conf = without_lineage_secrets(self.conf or {}, self.log)
-        hook = super()._get_hook()
+        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
+        conf = self.conf or {}
+        # Airflow adds OpenLineage's properties if `[openlineage] spark_inject_transport_info` is set.
+        left_out = [name for name in conf if name.startswith(_LINEAGE) and is_secret_setting(name)]
+        if left_out:
+            self.log.warning(
+                "%s is not given to spark-submit, whose arguments everyone on this machine can read. Set it in "
+                "spark-defaults.conf.",
+                ", ".join(left_out),
+            )
+        self.conf = {name: value for name, value in conf.items() if name not in left_out}
+        try:
+            hook = super()._get_hook()
+        except (NameError, RuntimeError) as error:  # each version of Airflow's provider has another bare error for it
+            raise ConfigurationError(
+                f"The Spark connection {self._conn_id} leads to Kubernetes, and Airflow's provider for it is not "
+                f"installed here; nothing was sent there. Install apache-airflow-providers-cncf-kubernetes."
+            ) from error
         # That of this environment, which the PATH of a task need not lead to.
         hook._connection["spark_binary"] = find_spark_submit(hook._connection["spark_binary"])
         self._printed.clear()
@@ -164,36 +215,6 @@ class EngineOperator(SparkSubmitOperator):
             text = f"spark-submit ended with exit code {process.returncode}"
         lines = secrets.mask(" / ".join(self._printed))
         return f"{text.rstrip('.')}: {lines}" if lines else f"{text.rstrip('.')}, and printed no reason."
-
-
-def make_hook(operator: SparkSubmitOperator) -> SparkSubmitHook:
-    """Return the hook that submits.
-
-    Raises:
-        ConfigurationError: the connection leads to Kubernetes, and the provider for it is not installed.
-    """
-    try:
-        return operator._get_hook()
-    except (NameError, RuntimeError) as error:  # each version of Airflow's provider has another bare error for it
-        raise ConfigurationError(
-            f"The Spark connection {operator._conn_id} leads to Kubernetes, and Airflow's provider for it is not "
-            f"installed here; nothing was sent there. Install apache-airflow-providers-cncf-kubernetes."
-        ) from error
-
-
-def without_lineage_secrets(conf: Mapping[str, Any], log: "logging.Logger | Any") -> dict[str, Any]:
-    """Return the settings without the secrets of OpenLineage's transport, which everyone on the machine could read.
-
-    Airflow adds them if `[openlineage] spark_inject_transport_info` is set, and they would be arguments of a command.
-    """
-    left_out = [name for name in conf if name.startswith(_LINEAGE) and is_secret_setting(name)]
-    if left_out:
-        log.warning(
-            "%s is not given to spark-submit, whose arguments everyone on this machine can read. Set it in "
-            "spark-defaults.conf.",
-            ", ".join(left_out),
-        )
-    return {name: value for name, value in conf.items() if name not in left_out}
 
 
 def environment_of_driver(hook: SparkSubmitHook, connections: JobSecrets) -> AbstractContextManager[None]:
@@ -235,13 +256,6 @@ def _require_references(hook: SparkSubmitHook, needed: Sequence[str]) -> None:
             f"of this process; nothing was sent there. Mount them as files for the driver, and name the files in the "
             f"trigger's spark.conf: {' and '.join(files.values())}."
         )
-
-
-def default_application() -> str:
-    """Return the path of the Spark application: in the folder WORKORDERS_SPARK_APPS, or else the package's own."""
-    named = os.environ.get(SPARK_APPS_VARIABLE)
-    folder = Path(named) if named else Path(kafka_source.__file__).with_name("apps")
-    return str(folder / "create_work_orders.py")
 
 
 def _add_kafka_source(arguments: dict[str, Any]) -> None:

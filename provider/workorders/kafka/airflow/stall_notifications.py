@@ -1,8 +1,8 @@
 """Sends the alerts that are due after an attempt: to the task's log, the metrics, and the trigger's notifiers."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from airflow.sdk import Context
 from airflow.sdk.observability.stats import Stats
 
 from workorders.airflow.notifications import Log, load_notifiers, notify_all
@@ -14,9 +14,6 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import stalls
 from workorders.kafka.ledger.stalls import Alert
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 ALERTED = "workorders.stalls_alerted"
 RESOLVED = "workorders.stalls_resolved"
@@ -35,7 +32,7 @@ def claim_alerts(definition: KafkaTriggerDefinition, database: Connection, log: 
         return []
 
 
-def send_alerts(definition: KafkaTriggerDefinition, due: Sequence[DueAlert], context: "Context", log: Log) -> None:
+def send_alerts(definition: KafkaTriggerDefinition, due: Sequence[DueAlert], context: Context, log: Log) -> None:
     """Log, count, and send alerts, when no lock is held: a notifier may be slow."""
     for alert in due:
         if isinstance(alert, Alert):

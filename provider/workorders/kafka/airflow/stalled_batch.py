@@ -1,21 +1,17 @@
 """The Airflow trigger that waits for the next try of a stalled batch, without a worker."""
 
-import json
 import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, Final
 
 from airflow.triggers.base import TriggerEvent
 
-from workorders.airflow.connections import async_database_url
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_wrapped
-from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase
 from workorders.core.admission import limits
-from workorders.kafka.airflow.connections import async_kafka_settings
-from workorders.kafka.airflow.triggers import SharedCluster
+from workorders.kafka.airflow.triggers import shared_cluster
 from workorders.kafka.exceptions import UnknownBatchError
 from workorders.kafka.ingest.log_checks import check_batch
 from workorders.kafka.ledger import batches
@@ -69,15 +65,14 @@ class StalledBatchTrigger(PollingTrigger):
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
-        """Show the error, and look the connection to the database up."""
+        """Show the error, and open the database."""
         # Before the first look, which fails if the database is unavailable, and last in the log, where people read it.
         if self.log_wait():
             log_wrapped(self.log, self.error)
-        url = await async_database_url(self.database_connection)
-        async with resources.use(TriggererDatabase, url) as database:
-            yield partial(self._probe, database)
+        async with super().open_probe() as probe:
+            yield probe
 
-    async def _probe(self, database: TriggererDatabase) -> str | None:
+    async def probe(self, database: TriggererDatabase) -> str | None:
         """Return why a worker should make an attempt now; None if there is no reason."""
         try:
             batch = await database.run(batches.load, self.batch_id)
@@ -100,9 +95,8 @@ class StalledBatchTrigger(PollingTrigger):
             if batch.unfinished:
                 await database.run(limits.require_capacity, batch.trigger)
             # Looked up for each check, because a person may have corrected it.
-            settings = json.dumps(await async_kafka_settings(self.kafka_connection), sort_keys=True)
-            async with resources.use(SharedCluster, settings) as shared:
-                checked = await check_batch(shared.cluster, batch, epoch=0)
+            async with shared_cluster(self.kafka_connection) as cluster:
+                checked = await check_batch(cluster, batch, epoch=0)
         except EXPECTED_FAILURES:
             return True
         return not checked.attempts

@@ -1,11 +1,10 @@
 """The checks of `workorders start` and `workorders doctor`: what a message needs, and the command that helps."""
 
-import asyncio
 import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 from workorders import dag_ids
 from workorders.airflow import metadata
 from workorders.airflow.connections import database_url
+from workorders.airflow.metadata import KnownDag
 from workorders.airflow.task_errors import EXPECTED_FAILURES
 from workorders.core import schema
 from workorders.core.definitions.validation import validate
@@ -22,10 +22,9 @@ from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.postgres.connection import connect
 from workorders.core.worker.child import load_function
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
-from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import open_admin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.partitions import Partition
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.programs import find_spark_submit, java_home
 
@@ -34,9 +33,6 @@ _SECONDS: Final = 5.0
 _MIN_JAVA: Final = 17
 _JAVA_VERSION: Final = re.compile(r'JAVA_VERSION="(?:1\.)?(\d+)')
 _APPLICATION: Final = "workorders doctor"
-
-Dags = Mapping[str, metadata.KnownDag]
-"""The package's Dags by id: `metadata.our_dags()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +56,11 @@ class Source:
     """The Dag that takes a trigger's input."""
 
     trigger: str
-    dag: metadata.KnownDag
+    dag: KnownDag
     definition: KafkaTriggerDefinition | None
     """That of a Kafka trigger, as Airflow has stored it; it stores no other."""
-    dags: Dags
-    """All of the package."""
+    dags: Mapping[str, KnownDag]
+    """All of the package, by id: `metadata.our_dags()`."""
 
     @property
     def is_switch(self) -> bool:
@@ -72,7 +68,7 @@ class Source:
         return self.dag.dag_id != dag_ids.manual(self.trigger)
 
 
-def find_source(trigger: str, dags: Dags) -> Source | None:
+def find_source(trigger: str, dags: Mapping[str, KnownDag]) -> Source | None:
     """Return the Dag of a trigger that Airflow has parsed; None if there is none."""
     for dag_id in dag_ids.sources_of(trigger):
         dag = dags.get(dag_id)
@@ -85,7 +81,7 @@ def find_source(trigger: str, dags: Dags) -> Source | None:
     return None
 
 
-def list_sources(dags: Dags) -> list[str]:
+def list_sources(dags: Mapping[str, KnownDag]) -> list[str]:
     """Return the names of the triggers that have a Dag, sorted."""
     return sorted(filter(None, map(dag_ids.trigger_of_source, dags)))
 
@@ -101,7 +97,7 @@ def of_installation() -> Iterator[Check]:
     yield from of_database(DATABASE_CONNECTION)
 
 
-def of_dags(dags: Dags) -> Iterator[Check]:
+def of_dags(dags: Mapping[str, KnownDag]) -> Iterator[Check]:
     """Check that all files became Dags, and that none is paused of those that serve all triggers."""
     for error in metadata.import_errors():
         yield Check("Dag files", ok=False, found=error, command="airflow dags list-import-errors")
@@ -163,7 +159,7 @@ def of_database(connection_id: str) -> Iterator[Check]:
     )
 
 
-def of_workflow(workflow: str, dags: Dags) -> Iterator[Check]:
+def of_workflow(workflow: str, dags: Mapping[str, KnownDag]) -> Iterator[Check]:
     """Check that a workflow is known, that its function can be imported, and that its Dag is not paused."""
     dag_id, name = dag_ids.of_workflow(workflow), f"workflow {workflow}"
     dag = dags.get(dag_id)
@@ -175,27 +171,21 @@ def of_workflow(workflow: str, dags: Dags) -> Iterator[Check]:
     if dag.is_paused:
         yield _paused(dag)
     definition = validate(stored, WorkflowDefinition, where=f"Dag {dag_id}")
-    if definition.callable is None:
-        yield _starts_dag(name, str(definition.dag_id))
-    else:
-        # The Dag files of `workorders init` import the modules of the folder above theirs.
-        folders = [str(folder) for folder in Path(dag.file).parents[:2]]
-        yield from _until_wrong(_function(name, definition.callable, folders))
+    function, started = definition.callable, str(definition.dag_id)
+    if function is None:
+        is_paused = metadata.paused_dags([started]).get(started)
+        found = "does not exist" if is_paused is None else "is paused" if is_paused else "exists"
+        yield Check(name, is_paused is False, f"its Dag {started} {found}", f"airflow dags unpause {started}")
+        return
+    # The Dag files of `workorders init` import the modules of the folder above theirs.
+    folders = [str(folder) for folder in Path(dag.file).parents[:2]]
 
-
-def _starts_dag(name: str, dag_id: str) -> Check:
-    is_paused = metadata.paused_dags([dag_id]).get(dag_id)
-    found = "does not exist" if is_paused is None else "is paused" if is_paused else "exists"
-    return Check(name, is_paused is False, f"its Dag {dag_id} {found}", f"airflow dags unpause {dag_id}")
-
-
-def _function(name: str, function: str, folders: Sequence[str]) -> _Step:
     def load() -> str:
         sys.path.extend(folder for folder in folders if folder not in sys.path)
         load_function(function)
         return f"{function} can be imported here"
 
-    return (name, load, f"python -c 'import {function.partition(':')[0]}'")
+    yield from _until_wrong((name, load, f"python -c 'import {function.partition(':')[0]}'"))
 
 
 def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
@@ -205,15 +195,22 @@ def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
     def admin() -> KafkaAdmin:
         return open_admin(connection_id, kafka_settings, timeout_seconds=_SECONDS)
 
-    def cluster() -> str:
-        return f"cluster {asyncio.run(admin().cluster_id())} answers"
+    async def cluster() -> str:
+        return f"cluster {await admin().cluster_id()} answers"
 
-    def topics() -> str:
-        partitions = asyncio.run(_readable(admin(), definition.topics))
-        return f"may be read: {len({partition.topic for partition in partitions})}, {len(partitions)} partitions"
+    async def topics() -> str:
+        kafka = admin()
+        found = (await kafka.partitions(definition.topics)).require()
+        names = {partition.topic for partition in found}
+        (await kafka.log_ends(names, to_read=True)).require()
+        return f"may be read: {len(names)}, {len(found)} partitions"
 
-    def group() -> str:
-        asyncio.run(_require_commits(admin(), definition))
+    async def group() -> str:
+        kafka = admin()
+        found = (await kafka.partitions(definition.topics)).require()
+        (await kafka.committed(definition.consumer_group, found)).require()
+        if found:
+            await kafka.require_commits(definition.consumer_group)
         return "its offsets may be committed"
 
     add = f"airflow connections add {connection_id} --conn-type kafka --conn-extra"
@@ -221,36 +218,18 @@ def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
     allow = "--add --allow-principal User:NAME --operation Read --group"
     yield from _until_wrong(
         _exists(connection_id, kafka_settings, f"{add} '{extra}'"),
-        ("Kafka", cluster, f"airflow connections get {connection_id}"),
+        ("Kafka", lambda: run(cluster()), f"airflow connections get {connection_id}"),
         (
             f"topics {', '.join(definition.topics)}",
-            topics,
+            lambda: run(topics()),
             "kafka-topics.sh --bootstrap-server HOST:PORT --create --topic NAME",
         ),
         (
             f"consumer group {definition.consumer_group}",
-            group,
+            lambda: run(group()),
             f"kafka-acls.sh --bootstrap-server HOST:PORT {allow} {definition.consumer_group}",
         ),
     )
-
-
-async def _readable(cluster: KafkaAdmin, subscriptions: Sequence[str]) -> list[Partition]:
-    """Return the partitions of the topics.
-
-    Raises:
-        WorkOrdersError: a topic that is named does not exist, or one may not be read.
-    """
-    found = (await cluster.partitions(subscriptions)).require()
-    (await cluster.log_ends({partition.topic for partition in found}, to_read=True)).require()
-    return found
-
-
-async def _require_commits(cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> None:
-    partitions = (await cluster.partitions(definition.topics)).require()
-    (await cluster.committed(definition.consumer_group, partitions)).require()
-    if partitions:
-        await cluster.require_commits(definition.consumer_group)
 
 
 def of_spark(connection_id: str) -> Iterator[Check]:
@@ -270,10 +249,9 @@ def of_spark(connection_id: str) -> Iterator[Check]:
             ("Spark's Kafka source", _jars, f"export {SPARK_JARS_VARIABLE}=$(workorders spark jars)"),
         )
         return
-    address = (server.host, server.port)
 
     def listening() -> str:
-        socket.create_connection(address, timeout=_SECONDS).close()
+        socket.create_connection((server.host, server.port), timeout=_SECONDS).close()
         return f"the {server} accepts connections"
 
     yield from _until_wrong((name, listening, f"workorders spark serve --port {server.port}"))
@@ -298,7 +276,7 @@ def _jars() -> str:
     return f"{len(jars)} jars" if jars else f"each batch resolves {kafka_source.package()} from Maven Central"
 
 
-def _paused(dag: metadata.KnownDag) -> Check:
+def _paused(dag: KnownDag) -> Check:
     return Check(f"Dag {dag.dag_id}", ok=False, found="is paused", command=f"airflow dags unpause {dag.dag_id}")
 
 

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe, TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe, TriggererDatabase, shared
 from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.airflow.connections import async_kafka_settings
@@ -65,47 +65,45 @@ class NewMessagesTrigger(PollingTrigger):
         """Look the connections up once: they are requests to Airflow, and too slow for every probe."""
         # Not in the constructor: a definition of another version must fail the task with the reason.
         definition = validate(self.definition, KafkaTriggerDefinition, where="its definition")
-        settings = json.dumps(await async_kafka_settings(definition.kafka_connection), sort_keys=True)
         url = await async_database_url(definition.database_connection)
         async with (
-            resources.use(SharedCluster, settings) as shared,
-            resources.use(TriggererDatabase, url) as database,
+            shared_cluster(definition.kafka_connection) as cluster,
+            shared(TriggererDatabase, url) as database,
         ):
-            yield _MessagesProbe(self, definition, shared.cluster, database).probe
+            yield _MessagesProbe(self.log, self.ingest_dag_id, definition, cluster, database).probe
 
 
-class SharedCluster:
-    """The client of one cluster, for all triggers with the same settings."""
+@asynccontextmanager
+async def shared_cluster(connection_id: str) -> AsyncIterator[KafkaAdmin]:
+    """Share the client of one cluster among all triggers with the same settings."""
+    settings = json.dumps(await async_kafka_settings(connection_id), sort_keys=True)
+    async with shared(_Cluster, settings) as cluster:
+        yield cluster.admin
 
+
+class _Cluster:
     def __init__(self, settings: str) -> None:
-        self.cluster = KafkaAdmin(client_settings(json.loads(settings)))
+        self.admin = KafkaAdmin(client_settings(json.loads(settings)))
 
     async def close(self) -> None:
         """Leave the client to the garbage collector: it cannot be closed."""
 
 
+@dataclass
 class _MessagesProbe:
     """What one waiting trigger remembers between two probes."""
 
-    def __init__(
-        self,
-        trigger: NewMessagesTrigger,
-        definition: KafkaTriggerDefinition,
-        cluster: KafkaAdmin,
-        database: TriggererDatabase,
-    ) -> None:
-        self._log = trigger.log
-        self._ingest_dag_id = trigger.ingest_dag_id
-        self._definition = definition
-        self._cluster = cluster
-        self._database = database
-        self._is_polled = False
-        self._refresh_at = 0.0
-        self._described: Answers[list[Partition]] = Answers([], {})
-        self._errors: Mapping[Place, WorkOrdersError] = {}
-        self._ledger: Mapping[Partition, Position] = {}
-        self._idle_ends: dict[Partition, int] | None = None
-        self._waiting_since: float | None = None
+    log: Any
+    ingest_dag_id: str | None
+    definition: KafkaTriggerDefinition
+    cluster: KafkaAdmin
+    database: TriggererDatabase
+    is_polled: bool = False
+    refresh_at: float = 0.0
+    described: Answers[list[Partition]] = field(default_factory=lambda: Answers([], {}))
+    errors: Mapping[Place, WorkOrdersError] = field(default_factory=dict)
+    idle_ends: dict[Partition, int] | None = None
+    waiting_since: float | None = None
 
     async def probe(self) -> str | None:
         """Return why a batch should be planned now; None when there is no reason.
@@ -114,58 +112,56 @@ class _MessagesProbe:
         end has moved since the last probe at which none waited.
         """
         now = time.monotonic()
-        refresh = now >= self._refresh_at
+        refresh = now >= self.refresh_at
         if refresh:
-            self._described = await self._cluster.partitions(self._definition.topics)
-            for error in () if self._described.found else self._described.errors.values():
+            self.described = await self.cluster.partitions(self.definition.topics)
+            for error in () if self.described.found else self.described.errors.values():
                 if not isinstance(error, UnknownTopicError):
                     raise error
-            self._idle_ends = None
-            self._refresh_at = now + REFRESH_SECONDS
+            self.idle_ends = None
+            self.refresh_at = now + REFRESH_SECONDS
             if reason := await self._find_inactive():
                 return reason
-        answers = await self._cluster.last_stable_offsets(self._described.found)
+        answers = await self.cluster.last_stable_offsets(self.described.found)
         ends = answers.found
         if refresh:
-            before, self._errors = self._errors, {**self._described.errors, **answers.errors}
-            for place in self._errors.keys() - before.keys():  # each error is logged once
-                self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
-            await self._database.run(positions.record_lag, self._definition.name, ends)
-        if ends == self._idle_ends:
+            before, self.errors = self.errors, {**self.described.errors, **answers.errors}
+            for place in self.errors.keys() - before.keys():  # each error is logged once
+                self.log.warning("Trigger %s: %s", self.definition.name, self.errors[place])
+            await self.database.run(positions.record_lag, self.definition.name, ends)
+        if ends == self.idle_ends:
             return None
-        self._ledger = await self._database.run(positions.positions, self._definition.name)
-        if refresh and await self._is_unrecorded(ends):
+        ledger = await self.database.run(positions.positions, self.definition.name)
+        if refresh and await self._is_unrecorded(ends, ledger):
             return "Where reading begins is not recorded for all that exists; the planner records it."
-        logs = await self._cluster.offsets(needs_high_watermark(ends, self._ledger))
-        found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs.found})
+        logs = await self.cluster.offsets(needs_high_watermark(ends, ledger))
+        found = backlog(ends, ledger, {log.partition: log.high_watermark for log in logs.found})
         if refresh:
-            stalls = changed_stalls(
-                self._errors, before, self._ledger, alert_after_seconds=self._definition.alert_after
-            )
+            stalls = changed_stalls(self.errors, before, ledger, alert_after_seconds=self.definition.alert_after)
             found = replace(found, stalls=stalls)
-        busy = any(position.busy for position in self._ledger.values())
-        self._idle_ends = ends if found.empty and not busy else None
+        busy = any(position.busy for position in ledger.values())
+        self.idle_ends = ends if found.empty and not busy else None
         return await self._decide(found, now)
 
-    async def _is_unrecorded(self, ends: Mapping[Partition, int]) -> bool:
+    async def _is_unrecorded(self, ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> bool:
         """Return whether Kafka has told of a topic or partition for which the ledger does not know where to begin."""
-        if not self._is_polled:
-            polled = await self._database.run(positions.subscriptions, self._definition.name)
-            if not polled.issuperset(answered(self._definition, self._errors)):
+        if not self.is_polled:
+            polled = await self.database.run(positions.subscriptions, self.definition.name)
+            if not polled.issuperset(answered(self.definition, self.errors)):
                 return True
-            self._is_polled = polled.issuperset(self._definition.topics)
-        return bool(positions.missing_from_ledger(ends, self._ledger))
+            self.is_polled = polled.issuperset(self.definition.topics)
+        return bool(positions.missing_from_ledger(ends, ledger))
 
     async def _decide(self, waiting: Backlog, now: float) -> str | None:
         if waiting.empty:
-            self._waiting_since = None
+            self.waiting_since = None
             return None
-        self._waiting_since = self._waiting_since or now
-        last = await self._database.run(batches.last_plan, self._definition.name)
+        self.waiting_since = self.waiting_since or now
+        last = await self.database.run(batches.last_plan, self.definition.name)
         if not should_plan(
             waiting,
-            self._definition,
-            waited_seconds=now - self._waiting_since,
+            self.definition,
+            waited_seconds=now - self.waiting_since,
             seconds_since_last_batch=last.seconds_ago,
             is_open=last.is_open,
         ):
@@ -179,16 +175,16 @@ class _MessagesProbe:
         return f"{waiting.offsets:,} offsets wait to be read."
 
     async def _find_inactive(self) -> str | None:
-        name = self._definition.name
-        unfinished = await self._database.run(batches.list_unfinished, name, seconds=DISPATCH_SECONDS)
-        if not unfinished or self._ingest_dag_id is None:
+        name = self.definition.name
+        unfinished = await self.database.run(batches.list_unfinished, name, seconds=DISPATCH_SECONDS)
+        if not unfinished or self.ingest_dag_id is None:
             return None
         try:
             # The question blocks, and the triggerer answers it in the loop that this runs in.
-            found = await asyncio.to_thread(active, DagRuns(self._ingest_dag_id), unfinished)
+            found = await asyncio.to_thread(active, DagRuns(self.ingest_dag_id), unfinished)
         except AirflowRuntimeError as error:
             # To wait for messages needs no Airflow, and the next refresh asks again.
-            self._log.warning("Airflow did not answer which ingest runs exist: %s", error)
+            self.log.warning("Airflow did not answer which ingest runs exist: %s", error)
             return None
         if len(found) == len(unfinished):
             return None

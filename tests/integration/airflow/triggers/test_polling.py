@@ -8,7 +8,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from local_stack.stack import LocalStack
-from workorders.airflow.triggers.polling import MAX_CONNECTIONS, TriggererDatabase, TriggererResources
+from workorders.airflow.triggers.polling import MAX_CONNECTIONS, TriggererDatabase, shared
 from workorders.core.postgres.connection import Connection, is_refused_connection
 
 pytestmark = pytest.mark.integration
@@ -110,14 +110,11 @@ def test_what_tasks_share_is_made_once_and_kept_no_longer_than_the_last_of_them_
             closed.append(self.settings)
 
     async def use() -> None:
-        shared = TriggererResources()
-        async with shared.use(Made, "old password") as first, shared.use(Made, "old password") as second:
+        async with shared(Made, "old password") as first, shared(Made, "old password") as second:
             assert first is second
-            async with shared.use(Made, "new password") as third:
+            async with shared(Made, "new password") as third:
                 assert third is not first
-                assert len(shared) == 2
             assert closed == ["new password"]
-        assert len(shared) == 0
 
     asyncio.run(use())
     assert (made, closed) == (["old password", "new password"], ["new password", "old password"])

@@ -10,7 +10,7 @@ from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEve
 from local_stack.stack import LocalStack
 from support.executing import Executing
 from workorders.airflow.triggers import runs
-from workorders.airflow.triggers.polling import FAILED, resources
+from workorders.airflow.triggers.polling import FAILED, in_use
 from workorders.airflow.triggers.runs import WaitForRunsTrigger
 from workorders.core import workflows
 from workorders.core.postgres.connection import connect
@@ -84,7 +84,7 @@ def test_many_that_wait_share_one_connection_and_only_the_right_one_fires(
         return fired
 
     assert loop.run(wait_all()) == [7]
-    assert not len(resources)
+    assert not in_use
 
 
 def test_the_wait_registers_the_workflow_unless_a_definition_that_may_be_newer_is_known(

@@ -37,7 +37,7 @@ from workorders.core import workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres import connection as connections
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow import create_work_orders, engines, ingest_runs
+from workorders.kafka.airflow import create_work_orders, ingest_runs, spark_submission
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.client import admin
@@ -361,7 +361,7 @@ class Elsewhere:
 def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of_it(
     stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
+    monkeypatch.setattr(spark_submission, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
     task = Task(stack, name, planned, monkeypatch, variables={}, spark={"engine": "shop.engines.Elsewhere"})
     with pytest.raises(StalledError, match=r"attempt ended without recording an error.* Next try in"):
         task.run()
@@ -405,7 +405,7 @@ def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(
         task.stop()
         look()
 
-    monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
+    monkeypatch.setattr(spark_submission, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
     monkeypatch.setattr(Elsewhere, "submitted", [])
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(stopped))
     with pytest.raises(StalledError):

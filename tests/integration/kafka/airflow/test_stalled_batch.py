@@ -118,7 +118,7 @@ def trigger(connection: Connection, idle_trigger: InProcessTrigger, name: str) -
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[[Wait], None]:
     """Lets a wait check its batch some times."""
-    probe = StalledBatchTrigger._probe
+    probe = StalledBatchTrigger.probe
     made: list[str | None] = []
 
     async def count(trigger: StalledBatchTrigger, *given: Any) -> str | None:
@@ -130,7 +130,7 @@ def checked(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
         wait.until(lambda: len(made) > 3, "some checks")
         assert "Waiting for the next try of batch" in capfd.readouterr().out
 
-    monkeypatch.setattr(StalledBatchTrigger, "_probe", count)
+    monkeypatch.setattr(StalledBatchTrigger, "probe", count)
     return check
 
 

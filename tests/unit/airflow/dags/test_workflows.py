@@ -7,8 +7,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
-from workorders.airflow.dags.workflows import make_dag, workflow_dags
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
+from workorders.airflow.dags.workflows import ExecuteRunsOperator, make_dag, workflow_dags
 from workorders.airflow.retries import UNLIMITED_RETRIES
 from workorders.airflow.triggers.polling import PollingSensor
 from workorders.core.definitions.workflow import WorkflowDefinition

@@ -1,4 +1,4 @@
-"""What is submitted to a cluster, to the letter; no test here has a YARN or a Kubernetes."""
+"""What is submitted to a cluster, to the letter, and which engines are loaded; no test has a YARN or a Kubernetes."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from support.spark_submit import replace_spark_submit
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.dags import make_dags
-from workorders.kafka.airflow.spark_submission import environment_of_driver, make_hook
+from workorders.kafka.airflow.spark_submission import environment_of_driver, load_engine
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.spark.installed_package import package_archive
 
@@ -68,7 +68,7 @@ def submitted(
     task.application_args = ["--batch", "7"]
     for name, value in arguments.items():
         setattr(task, name, value)
-    hook = make_hook(task)
+    hook = task._get_hook()
     with environment_of_driver(hook, secrets):
         command: list[str] = hook._build_spark_submit_command(task.application)
     assert "hunter2" not in " ".join(command)
@@ -295,3 +295,38 @@ def test_an_error_says_that_nothing_was_submitted_only_if_nothing_was(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     task = CreateWorkOrdersOperator(task_id="create", definition=define("orders", spark=spark), batch_id=7)
     assert re.match(failure, task.run_engine(Context(), ATTEMPT, print))
+
+
+class Remote:
+    def __init__(self, connection_id: str) -> None:
+        self.connection_id = connection_id
+
+    def submit(self, batch: int, epoch: int) -> None:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ModuleType("shop_engines")
+    made.__dict__.update(Remote=Remote, Nothing=lambda *_: None, Strict=lambda: None)
+    monkeypatch.setitem(sys.modules, "shop_engines", made)
+
+
+@pytest.mark.usefixtures("engines")
+def test_an_engine_gets_its_connection() -> None:
+    engine = load_engine("shop_engines.Remote", "emr")
+    assert isinstance(engine, Remote)
+    assert engine.connection_id == "emr"
+
+
+@pytest.mark.usefixtures("engines")
+@pytest.mark.parametrize("path", ["nowhere_at_all.Engine", "shop_engines.Missing", "shop_engines.Strict"])
+def test_an_engine_that_cannot_be_made_is_named_with_the_cause(path: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"The engine {path} .* was not submitted; correct"):
+        load_engine(path, "emr")
+
+
+@pytest.mark.usefixtures("engines")
+def test_an_engine_without_submit_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"has no method submit\(batch, epoch\)"):
+        load_engine("shop_engines.Nothing", "emr")

@@ -11,7 +11,7 @@ from local_stack.stack import LocalStack
 from support import remembering_notifier
 from support.admission import BY_NUMBER, event, register
 from support.tries import a_try
-from workorders.airflow.operators.maintenance import MaintenanceOperator
+from workorders.airflow.dags.maintenance import MaintenanceOperator
 from workorders.core import schema
 from workorders.core.creation.work_orders import create_for
 from workorders.core.postgres.connection import Connection
@@ -53,7 +53,7 @@ def come(connection: Connection, trigger: Trigger, *numbers: int, key: str = "or
 
 
 def watch() -> dict[str, Any]:
-    return MaintenanceOperator(task_id="a_task", duty="check_gaps").execute(TRY)
+    return MaintenanceOperator(task_id="check_gaps").execute(TRY)
 
 
 def test_a_gap_of_a_trigger_of_any_type_fails_one_task_and_calls_the_notifiers(

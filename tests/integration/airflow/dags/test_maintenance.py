@@ -13,8 +13,8 @@ from support.outbox import new_outbox
 from support.runs import finish_all
 from support.step_functions import user_database
 from support.work_orders import accepted_range
-from workorders.airflow.operators import maintenance
-from workorders.airflow.operators.maintenance import MaintenanceOperator
+from workorders.airflow.dags import maintenance
+from workorders.airflow.dags.maintenance import MaintenanceOperator
 from workorders.core import triggers
 from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
@@ -52,7 +52,7 @@ def test_orphaned_jobs_are_run_and_a_failure_fails_the_task(
     )
     connection.execute("UPDATE workorders.bulk_jobs SET created_at = now() - interval '1 minute'")
     connection.commit()
-    operator = MaintenanceOperator(task_id="a_task", duty="run_bulk_jobs")
+    operator = MaintenanceOperator(task_id="run_bulk_jobs")
     context: Any = {}
     connection.execute("UPDATE workorders.bulk_jobs SET filter = %s WHERE id = %s", ('{"trigger": "unknown"}', bad.id))
     connection.commit()
@@ -74,7 +74,7 @@ def test_lost_runs_are_recovered_although_no_dag_of_their_workflow_runs_and_can_
         connection.execute(
             "UPDATE workorders.runs SET state = 'started' WHERE workflow_id = %s", [executing.workflow.id]
         )
-    assert MaintenanceOperator(task_id="a_task", duty="recover_lost_runs").execute(context)["lost"] > 0
+    assert MaintenanceOperator(task_id="recover_lost_runs").execute(context)["lost"] > 0
     assert executing.states() == [("lost", "lost")]
     with connect(stack.database_url) as connection:
         job = jobs.create_job(connection, "rerun", Filter(workflow=name), Attribution("ada", "a test"))
@@ -89,7 +89,7 @@ def test_a_refresh_counts_by_state_if_the_counts_are_due(
     own = new_outbox(stack).database_url
     monkeypatch.setattr(maintenance, "database_url", lambda _: own)
     Executing(own, name).create([{}] * 3)
-    refresh = MaintenanceOperator(task_id="a_task", duty="refresh_search_index")
+    refresh = MaintenanceOperator(task_id="refresh_search_index")
     context: Any = {}
     assert refresh.execute(context)["counted"]
     with connect(own) as connection:
@@ -101,7 +101,7 @@ def test_retention_returns_its_numbers_and_is_due_again_a_day_after_its_end(
     connection: Connection, trigger: Trigger
 ) -> None:
     context: Any = {}
-    retain = MaintenanceOperator(task_id="a_task", duty="delete_expired")
+    retain = MaintenanceOperator(task_id="delete_expired")
     connection.execute("DELETE FROM workorders.history_marks WHERE name LIKE 'retention%'")
     connection.commit()
     assert set(retain.execute(context)) == {"deleted", "wiped"}
@@ -120,7 +120,7 @@ def test_results_are_deleted_from_each_database_that_answers_and_the_others_are_
     urls = {"workorders_db": stack.database_url, "a_db": make_conninfo(shop, port=1), "z_db": shop}
     monkeypatch.setattr(maintenance, "database_url", urls.__getitem__)
     context: Any = {}
-    delete = MaintenanceOperator(task_id="a_task", duty="delete_expired_steps")
+    delete = MaintenanceOperator(task_id="delete_expired_steps")
     assert delete.execute(context) == {"deleted": 0}
     for named in ("a_db", "z_db"):
         arguments = [uuid4(), named]

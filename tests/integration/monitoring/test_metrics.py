@@ -12,14 +12,13 @@ from support.ingesting import attempt, attempts, look, no_proof, partition_of, p
 from support.work_orders import accepted_range, rejected
 from workorders.core.history import work_orders
 from workorders.core.maintenance.retention import delete_expired
-from workorders.core.metrics import Reading
+from workorders.core.metrics import Reading, readings, take_samples
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
-from workorders.monitoring import snapshot
 from workorders.outbox.enqueue import publish
 
 pytestmark = pytest.mark.integration
@@ -35,7 +34,7 @@ def read(connection: Connection) -> Read:
     def find(name: str, **labels: str) -> float | None:
         values = [
             sample.value
-            for sample in snapshot.take(connection)
+            for sample in take_samples(connection)
             if sample.metric.name == name and labels.items() <= dict(sample.labels).items()
         ]
         connection.rollback()
@@ -241,7 +240,7 @@ def whole_reads(node: Mapping[str, Any]) -> Iterator[str]:
         yield from whole_reads(child)
 
 
-@pytest.mark.parametrize("reading", snapshot.readings(), ids=lambda reading: reading.metrics[0].name)
+@pytest.mark.parametrize("reading", readings(), ids=lambda reading: reading.metrics[0].name)
 def test_no_query_needs_to_read_a_large_table_as_a_whole(connection: Connection, reading: Reading) -> None:
     # Small tables are read as a whole. With this, a plan reads one so only if no index fits.
     connection.execute("SET LOCAL enable_seqscan = off")

@@ -14,7 +14,7 @@ from support.executing import Executing
 from support.proxies import HangingProxy
 from support.step_functions import user_database
 from support.tries import a_try
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
+from workorders.airflow.dags.workflows import ExecuteRunsOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.core import schema
 from workorders.core.definitions.workflow import WorkflowDefinition

@@ -1,1 +1,0 @@
-"""Operators that are independent of the type of a trigger."""

@@ -14,7 +14,7 @@ from local_stack.stack import LocalStack
 from workorders.core.items import Rejection
 from workorders.kafka.formats import payloads
 from workorders.kafka.formats.decoded import Decoded, Decoder, Headers
-from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
+from workorders.kafka.formats.registry import RegistryDecoder, SchemaRegistry, UnknownSchemaError
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 
@@ -87,6 +87,7 @@ def _schema(schema: Any, references: Sequence[str]) -> Schema:
     return Schema(text, "AVRO", [SchemaReference(name, name, 1) for name in references])
 
 
-def decode(decoder: Decoder, payload: bytes, headers: Headers = ()) -> Decoded | Rejection:
+def decode(decoder: Decoder | RegistryDecoder, payload: bytes, headers: Headers = ()) -> Decoded | Rejection:
     """Return what becomes of a value of the topic `orders`."""
-    return payloads.decode(decoder, "value", payload, headers, DEFAULT_MAX_MESSAGE_BYTES)
+    made = Decoder(decoder.decode, decoder.rule)
+    return payloads.decode(made, "value", payload, headers, DEFAULT_MAX_MESSAGE_BYTES)

@@ -1,7 +1,7 @@
 """What a decoder makes of a key or a value, and how it refuses one."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from workorders.core.items import Rejection
 
@@ -45,17 +45,13 @@ class Budget:
             raise OverBudgetError(self.max_bytes)
 
 
-class Decoder(Protocol):
-    """Makes JSON of keys or values."""
+class Decoder(NamedTuple):
+    """Makes JSON of keys or values: of bytes, or of None where headers are read."""
 
-    def rule(self, payload: Any, /) -> str:
-        """Return the name of what a payload must fulfill."""
-
-    def decode(self, payload: Any, headers: Headers, budget: Budget, /) -> Decoded | Rejection:
-        """Return a payload as JSON, or why that cannot be: bytes, or None where headers are read.
-
-        It may raise anything; `Payloads` makes rejections of it.
-        """
+    decode: Callable[[Any, Headers, Budget], Decoded | Rejection]
+    """Returns a payload as JSON, or why that cannot be. It may raise anything; `Payloads` makes rejections of it."""
+    rule: Callable[[Any], str]
+    """Returns the name of what a payload must fulfill."""
 
 
 ReadPayload = Callable[[bytes, Budget], bytes]

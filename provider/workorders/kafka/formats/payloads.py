@@ -131,7 +131,7 @@ def _decoder(format_: str, kind: str, registry: str | None, json_schema: str | N
     if registry is None or not found.has_registry:
         decoder: Decoder = module.make_decoder(json_schema)
         return decoder
-    from workorders.kafka.formats.decoders import RegistryDecoder  # noqa: PLC0415
-    from workorders.kafka.formats.registry import SchemaRegistry  # noqa: PLC0415
+    from workorders.kafka.formats.registry import RegistryDecoder, SchemaRegistry  # noqa: PLC0415
 
-    return RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, kind, found.registry_format)
+    made = RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, kind, found.registry_format)
+    return Decoder(made.decode, made.rule)

@@ -1,20 +1,23 @@
-"""Schemas of a Confluent-compatible schema registry, asked for once per id."""
+"""Schemas of a Confluent-compatible schema registry, asked for once per id, and what decodes payloads by them."""
 
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from cachetools import FIFOCache, TTLCache
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 
+from workorders.core.creation.foreign_bytes import recognize
 from workorders.core.environment import THIS_MACHINE
 from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.core.items import Rejection
 from workorders.core.private_files import write_private
-from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
-from workorders.kafka.formats.decoded import UnsafeSchemaError
+from workorders.kafka.exceptions import RegistryError, RegistryRefusedError, RegistryUnavailableError
+from workorders.kafka.formats.decoded import Budget, Decoded, Headers, ParseSchema, ReadPayload, UnsafeSchemaError
 
 _DEFAULTS: Final = {"timeout": 10, "max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000}
 """The client's own default is to wait indefinitely."""
@@ -35,6 +38,14 @@ _MAX_REFERENCES: Final = 100
 _MAX_REFERENCE_DEPTH: Final = 20
 _MAX_SCHEMA_CHARACTERS: Final = 4 * 1024 * 1024
 _MAX_ANSWER_BYTES: Final = 4 * _MAX_SCHEMA_CHARACTERS
+_MAX_KEPT_CHARACTERS: Final = 2 * _MAX_SCHEMA_CHARACTERS
+"""Of the schemas of a decoder: one may take a hundred times as many bytes."""
+_MIN_CHARACTERS: Final = 4096
+"""Counted for a shorter schema, which takes as many bytes, or for one that cannot be used."""
+MAX_UNKNOWN: Final = 20
+"""Senders choose the ids, and each is a request."""
+_MAGIC: Final = 0
+_HEADER_BYTES: Final = 5
 
 
 class UnknownSchemaError(LookupError):
@@ -220,3 +231,77 @@ def _is_plain(address: SplitResult) -> bool:
 
 def _without_login(address: SplitResult) -> str:
     return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+
+
+class _Known(NamedTuple):
+    """What is kept of a schema."""
+
+    read: ReadPayload | Rejection
+    characters: int = _MIN_CHARACTERS
+
+
+class RegistryDecoder:
+    """Decodes payloads that begin with the id of their schema: a zero byte, and four bytes of the id."""
+
+    def __init__(self, registry: SchemaRegistry, parse: ParseSchema, kind: str, fmt: str | None = None) -> None:
+        """Decode the `key` or the `value` of messages, by schemas that the registry gives in this format."""
+        self._registry = registry
+        self._parse = parse
+        self._kind = kind
+        self._fmt = fmt
+        self._known = FIFOCache[int, _Known](_MAX_KEPT_CHARACTERS, lambda known: known.characters)
+
+    def rule(self, payload: bytes) -> str:
+        """Return which schema a payload names."""
+        return f"schema {_schema_id(payload)}"
+
+    def decode(self, payload: bytes, _headers: Headers, budget: Budget) -> Decoded | Rejection:
+        """Return a payload as JSON, or why that cannot be.
+
+        Raises:
+            RegistryError: the registry did not answer, or refused the client.
+        """
+        schema_id = _schema_id(payload)
+        if len(payload) < _HEADER_BYTES or payload[0] != _MAGIC or schema_id == 0:
+            return _without_id(self._kind, payload)
+        known = self._known.get(schema_id) or self._ask(schema_id)
+        if isinstance(known.read, Rejection):
+            return known.read
+        return Decoded(known.read(payload[_HEADER_BYTES:], budget), b'{"id":%d}' % schema_id)
+
+    def _ask(self, schema_id: int) -> _Known:
+        fault = unknown_ids.get((self, schema_id))
+        if fault is None and len(unknown_ids) == MAX_UNKNOWN:
+            fault = f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
+        if fault is None:
+            try:
+                texts = self._registry.texts(schema_id, self._fmt)
+                known = _Known(self._parse(texts), max(sum(map(len, texts.values())), _MIN_CHARACTERS))
+            except RegistryError:
+                raise
+            except UnknownSchemaError as error:
+                fault = unknown_ids[self, schema_id] = str(error)
+            except Exception as error:  # noqa: BLE001 - parsers raise what their code meets in hostile schemas
+                clause = error if isinstance(error, UnsafeSchemaError) else f"it is malformed ({type(error).__name__})"
+                detail = f"schema {schema_id} of the {self._kind} cannot be used: {clause}"
+                known = _Known(Rejection("unusable-schema", detail))
+        if fault is not None:
+            return _Known(Rejection("unknown-schema", f"the registry {fault} schema {schema_id} of the {self._kind}"))
+        self._known[schema_id] = known
+        return known
+
+
+unknown_ids: Final[TTLCache[tuple[RegistryDecoder, int], str]] = TTLCache(MAX_UNKNOWN, ttl=60)
+"""What no registry had when this process asked, for a minute: each as a clause without its subject."""
+
+
+def _schema_id(payload: bytes) -> int:
+    return int.from_bytes(payload[1:_HEADER_BYTES], "big")
+
+
+def _without_id(kind: str, payload: bytes) -> Rejection:
+    found = recognize(payload)
+    if payload.lstrip().startswith((b"{", b"[")):
+        found = f"JSON: set {'format: json' if kind == 'value' else 'key_format: text'} in the trigger"
+    lacking = f"the {kind} does not begin with a zero byte and the four bytes of a schema's id"
+    return Rejection("no-schema-id", lacking if found is None else f"{lacking}; it is {found}")

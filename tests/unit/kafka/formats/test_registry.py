@@ -23,8 +23,7 @@ from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailabl
 from workorders.kafka.formats import avro
 from workorders.kafka.formats import registry as registry_module
 from workorders.kafka.formats.decoded import UnsafeSchemaError
-from workorders.kafka.formats.decoders import RegistryDecoder
-from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
+from workorders.kafka.formats.registry import RegistryDecoder, SchemaRegistry, UnknownSchemaError
 
 PASSWORD = "correct horse battery staple"
 LOGIN = f"ann:{PASSWORD}"

@@ -18,9 +18,7 @@ from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import PartitionOffsets, PartitionState
-from workorders.kafka.status import partition_status
-from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers
-from workorders.kafka.status.partition_status import absence
+from workorders.kafka.status import KafkaAnswer, absence, ask_kafka
 
 if TYPE_CHECKING:
     from workorders.audit.rereading import Rereading, SettingsOf
@@ -68,7 +66,6 @@ class Audit:
         max_seconds: float = MAX_SECONDS,
     ) -> None:
         self._connection = connection
-        self._kafka = KafkaAnswers(kafka_settings)
         self._settings = (kafka_settings, registry_settings)
         self._sample = sample
         self._random = Random()  # noqa: S311 - a sample is no secret
@@ -136,7 +133,7 @@ class Audit:
 
     def _tasks(self, trigger: str | None) -> list[_Task]:
         tasks: list[_Task] = []
-        for found, rows, answer in partition_status.ask(self._connection, self._kafka, trigger):
+        for found, rows, answer in ask_kafka(self._connection, self._settings[0], trigger):
             if rows and answer.problem is not None:
                 self._problems.append(f"{found.name}: {answer.problem}")
             logs = {log.partition.topic_partition: log for log in answer.logs or ()}

@@ -18,7 +18,7 @@ from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainE
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
-from workorders.kafka.status.partition_status import TRIGGER_TYPE, source_of
+from workorders.kafka.status import TRIGGER_TYPE, kafka_sources
 from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.forms import CurrentActor, Reason, require_number
@@ -82,7 +82,7 @@ def page(
     viewer.require(Right.ACT, dag_ids.ingest(name))
     now = datetime.now(UTC)
     with site.reading() as connection:
-        source = source_of(connection, name)
+        (source,) = kafka_sources(connection, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(
@@ -135,7 +135,7 @@ def resolve(
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
     with site.writing() as connection:
-        source = source_of(connection, name)
+        (source,) = kafka_sources(connection, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = read_position("offset", offset), read_time("time", time, datetime.now(UTC))

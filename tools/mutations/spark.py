@@ -89,7 +89,7 @@ SPARK_ELSEWHERE = (
     Mutation(
         "password-in-a-url-of-a-spark-setting",
         0,
-        (Change("kafka/definition/spark.py", " or has_login(str(setting)):", ":"),),
+        (Change("kafka/definition/trigger.py", " or has_login(str(setting)):", ":"),),
         ("unit/kafka/definition/test_trigger.py::test_spark_settings_that_leak_or_break_the_promises_are_refused",),
     ),
     Mutation(

@@ -21,7 +21,7 @@ from workorders.core.secrets import is_secret_setting
 from workorders.kafka.airflow.connections import connect_server
 from workorders.kafka.airflow.engines import load_engine
 from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
-from workorders.kafka.definition.spark import DEFAULT_CONF
+from workorders.kafka.definition.trigger import DEFAULT_CONF, KafkaTriggerDefinition
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
@@ -32,7 +32,6 @@ from workorders.kafka.spark.programs import find_spark_submit, python_variables
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from workorders.kafka.definition.trigger import KafkaTriggerDefinition
     from workorders.kafka.ingest.ingest_attempt import IngestAttempt
     from workorders.kafka.spark.connect import ConnectSession
 

@@ -5,6 +5,7 @@ password. Java 17 cannot read a key that current OpenSSL encrypts, nor the older
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -121,10 +122,8 @@ def _as_pem(key: "PrivateKeyTypes") -> str:
 
 
 def _require_pair(given: Mapping[str, str]) -> None:
-    certificate, key = ("ssl.certificate", "ssl.key")
-    if (f"{certificate}.pem" in given) == (f"{key}.pem" in given):
-        return
-    there, missing = (certificate, key) if f"{certificate}.pem" in given else (key, certificate)
-    raise ClientSettingsError.because(
-        given, f"{there} is given without {missing}, and the certificate of a client needs both"
-    )
+    for one, other in permutations(("ssl.certificate", "ssl.key")):
+        if f"{one}.pem" in given and f"{other}.pem" not in given:
+            raise ClientSettingsError.because(
+                given, f"{one} is given without {other}, and the certificate of a client needs both"
+            )

@@ -80,11 +80,8 @@ class SchemaCost:
         """Return whether a value, of which the bytes are given too, can be validated in bounded time."""
         if len(payload) < self._free_bytes:
             return True
-        brackets = payload.count(b"[") + payload.count(b"{")
-        size = brackets + payload.count(b",") + len(payload) // _BYTES_PER_LOOK + 1
-        return self._allows(size, min(brackets, _MAX_LEVELS)) or self._allows(size, _levels(value))
-
-    def _allows(self, size: int, levels: int) -> bool:
+        size = sum(map(payload.count, (b"[", b"{", b","))) + len(payload) // _BYTES_PER_LOOK + 1
+        levels = _levels(value)
         return self._max_steps * levels <= _MAX_STACK and self._looks_within(levels) * size <= _MAX_LOOKS
 
     def _looks_within(self, levels: int) -> int:

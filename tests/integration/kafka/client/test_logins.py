@@ -170,7 +170,7 @@ WRONG: dict[str, tuple[Login, str]] = {
 PARTITION = Partition("orders", 0, "id")
 CLIENTS: dict[str, Callable[[dict[str, str]], object]] = {
     "admin": lambda given: run(KafkaAdmin(given, timeout_seconds=SECONDS).partitions(["orders"])).require(),
-    "group": lambda given: group_offsets._ask(given, "group", [PARTITION], SECONDS),
+    "group": lambda given: group_offsets.committed_offsets(given, "group", [PARTITION], SECONDS),
     "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
     "checkpoints": lambda given: Checkpoints(given, "checkpoints", "outbox", b"key").ensure_topic(),
     "producer": lambda given: TransactionalProducer(RelayDefinition(), given, "id"),

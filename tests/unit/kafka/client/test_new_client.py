@@ -26,7 +26,7 @@ PARTITION = Partition("orders", 0, "id")
 Start = Callable[[Mapping[str, Any]], object]
 STARTS: dict[str, Start] = {
     "admin": KafkaAdmin,
-    "group": lambda given: group_offsets._ask(given, "group", [PARTITION], 1.0),
+    "group": lambda given: group_offsets.committed_offsets(given, "group", [PARTITION], 1.0),
     "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
     "checkpoints": lambda given: Checkpoints(given, "checkpoints", "outbox", b"key"),
     "producer": lambda given: TransactionalProducer(RelayDefinition(), given, "id"),

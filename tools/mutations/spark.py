@@ -53,7 +53,7 @@ SPARK_ELSEWHERE = (
     Mutation(
         "login-of-a-registry-in-plain-text",
         0,
-        (Change("kafka/formats/registry.py", 'address.scheme == "http" and', "False and"),),
+        (Change("kafka/formats/registry.py", 'found.scheme == "http" and', "False and"),),
         ("unit/kafka/formats/test_registry.py::test_no_login_crosses_the_network_in_plain_text",),
     ),
     Mutation(

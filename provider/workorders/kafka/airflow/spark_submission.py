@@ -61,7 +61,7 @@ class EngineOperator(SparkSubmitOperator):
     Connect server that is running already, which saves the start of a JVM. Your own engine decides itself.
     """
 
-    def __init__(self, *, definition: "KafkaTriggerDefinition", **kwargs: Any) -> None:
+    def __init__(self, *, definition: KafkaTriggerDefinition, **kwargs: Any) -> None:
         spark = definition.spark
         given: dict[str, Any] = {"conn_id": definition.spark_connection, "name": f"workorders {definition.name}"}
         # With True, a task that is cleared after its success would find its old application and not submit again.

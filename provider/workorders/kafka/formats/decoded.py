@@ -79,13 +79,10 @@ class RefusedPayloadError(ValueError):
 
     @classmethod
     def at(cls, path: str, clause: str, remedy: str) -> "RefusedPayloadError":
-        """Return the error of a value that cannot be JSON without being changed.
+        """Return the error of a value that cannot be JSON without being changed, and what the sender can do.
 
-        Args:
-            path: of the value, as a JSON Pointer into the result, with `*` for the key of a map, which is data. Each
-                rejection stores it, so of a long one the end is kept.
-            clause: what is wrong with the value.
-            remedy: what the sender can do.
+        The path is a JSON Pointer into the result, with `*` for the key of a map, which is data. Each rejection stores
+        it, so of a long one the end is kept.
         """
         shown = path if len(path) <= _MAX_PATH else f"...{path[-_MAX_PATH:]}"
         return cls(f"{shown or 'it'} {clause}; {remedy}")

@@ -21,11 +21,7 @@ from workorders.kafka.formats.decoded import Budget, Decoded, Headers, ParseSche
 
 _DEFAULTS: Final = {"timeout": 10, "max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000}
 """The client's own default is to wait indefinitely."""
-_PEM_FILES: Final = {
-    "ssl.ca.pem": "ssl.ca.location",
-    "ssl.certificate.pem": "ssl.certificate.location",
-    "ssl.key.pem": "ssl.key.location",
-}
+_FILES: Final = ("ssl.ca", "ssl.certificate", "ssl.key")
 _UNKNOWN: Final = frozenset({40401, 40402, 40403})
 """The registry's own codes: no such subject, no such version, no such schema."""
 _SHOWN_CHARACTERS: Final = 200
@@ -52,10 +48,6 @@ class UnknownSchemaError(LookupError):
     """The registry does not have a schema of that id, or does not show it; the text is what it does not do."""
 
 
-class _TooMuchError(Exception):
-    """An answer is too long, or takes too long."""
-
-
 class SchemaRegistry:
     """A registry. Nothing is cached here, because a schema is parsed once and kept by its decoder."""
 
@@ -73,7 +65,8 @@ class SchemaRegistry:
         addresses = [urlsplit(address.strip()) for address in str(settings.get("url")).split(",")]
         self._where = f"the schema registry {','.join(map(_without_login, addresses))}"
         has_login = any(name.startswith(("basic.auth.", "bearer.auth.")) for name in settings)
-        if any(_is_plain(address) and (has_login or address.username) for address in addresses):
+        plain = [found for found in addresses if found.scheme == "http" and found.hostname not in THIS_MACHINE]
+        if any(has_login or address.username for address in plain):
             raise ConfigurationError(
                 f"The login of {self._where} would cross the network in plain text; it was not asked. Set the schema "
                 f"https in its connection."
@@ -87,44 +80,31 @@ class SchemaRegistry:
                 f"({type(error).__name__}); no message was read. Correct the connection's extra."
             ) from None
 
-    def schema(self, schema_id: int, fmt: str | None = None) -> Schema:
-        """Return a schema; by the format `serialized`, one of Protobuf as a descriptor in base64, where they are known.
-
-        Raises:
-            UnknownSchemaError: the registry does not have it.
-            RegistryUnavailableError: no answer, or none that helps; a later retry may succeed.
-            RegistryRefusedError: the registry refused the client.
-        """
-        return self._ask(lambda: self._client.get_schema(schema_id, fmt=fmt))
-
-    def reference(self, subject: str, version: int, fmt: str | None = None) -> Schema:
-        """Return a schema that another one refers to; raises as `schema` does."""
-        return self._ask(lambda: self._client.get_version(subject, version, fmt=fmt).schema)
-
     def texts(self, schema_id: int, fmt: str | None = None) -> dict[str, str]:
         """Return the texts of a schema and of all that it refers to by their names, its own last and without a name.
 
-        Args:
-            schema_id: the schema.
-            fmt: as for `schema`, whose errors are raised.
+        By the format `serialized`, those of Protobuf are descriptors in base64, if the registry knows it.
 
         Raises:
+            UnknownSchemaError: the registry does not have it.
             UnsafeSchemaError: it refers to very many schemas, or to very long ones.
+            RegistryUnavailableError: no answer, or none that helps; a later retry may succeed.
+            RegistryRefusedError: the registry refused the client.
         """
         asked: dict[tuple[str, int], str] = {}
         texts: dict[str, str] = {}
 
-        def collect(found: Any, depth: int) -> None:
+        def collect(found: Schema, depth: int) -> None:
             for reference in found.references or ():
                 place = (reference.subject, reference.version)
                 if place not in asked:
                     _require_few([*asked, place], asked.values(), depth)
-                    referred = self.reference(*place, fmt)
+                    referred = self._ask(lambda place=place: self._client.get_version(*place, fmt=fmt).schema)
                     asked[place] = referred.schema_str or ""
                     collect(referred, depth + 1)
                 texts.setdefault(reference.name, asked[place])
 
-        main = self.schema(schema_id, fmt)
+        main = self._ask(lambda: self._client.get_schema(schema_id, fmt=fmt))
         collect(main, 0)
         found = {**texts, "": main.schema_str or ""}
         _require_few(texts, found.values())
@@ -193,11 +173,11 @@ def _client(settings: Mapping[str, Any]) -> SchemaRegistryClient:
     given = {**_DEFAULTS, **settings}
     # The client reads its files when it is made, and can take no text.
     with tempfile.TemporaryDirectory(prefix="workorders-registry-") as folder:
-        for pem, location in _PEM_FILES.items():
-            if pem in given:
-                file = Path(folder, pem)
-                write_private(file, given.pop(pem))
-                given[location] = str(file)
+        for name in _FILES:
+            if f"{name}.pem" in given:
+                file = Path(folder, name)
+                write_private(file, given.pop(f"{name}.pem"))
+                given[f"{name}.location"] = str(file)
         client = SchemaRegistryClient(given)
     # The client has no setting for this.
     client._rest_client.session.event_hooks["response"] += [_wait, _receive]
@@ -215,18 +195,14 @@ def _receive(response: Any) -> None:
     """Read an answer in bounded time and memory.
 
     Raises:
-        _TooMuchError: it is longer.
+        OverflowError: it is longer.
     """
     content, until = bytearray(), time.monotonic() + _MAX_ANSWER_SECONDS
     for part in response.iter_bytes():
         content += part
         if len(content) > _MAX_ANSWER_BYTES or time.monotonic() > until:
-            raise _TooMuchError(f"more than {_MAX_ANSWER_BYTES} bytes or {_MAX_ANSWER_SECONDS} s")
+            raise OverflowError(f"more than {_MAX_ANSWER_BYTES} bytes or {_MAX_ANSWER_SECONDS} s")
     response._content = bytes(content)  # what `response.read()` would have kept
-
-
-def _is_plain(address: SplitResult) -> bool:
-    return address.scheme == "http" and address.hostname not in THIS_MACHINE
 
 
 def _without_login(address: SplitResult) -> str:

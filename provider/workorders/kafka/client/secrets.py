@@ -45,8 +45,11 @@ class JobSecrets:
         Raises:
             ConfigurationError: a variable is not set, is not a JSON object, or names a file that cannot be read.
         """
-        _, url = _get_secret(KAFKA_VARIABLE), _get_secret(DATABASE_URL_VARIABLE)
-        return cls(url, settings_from_environment(KAFKA_VARIABLE) or {}, settings_from_environment(REGISTRY_VARIABLE))
+        kafka, url = settings_from_environment(KAFKA_VARIABLE), find_secret(DATABASE_URL_VARIABLE)
+        if kafka is None or url is None:
+            name = KAFKA_VARIABLE if kafka is None else DATABASE_URL_VARIABLE
+            raise ConfigurationError(f"Neither of the environment variables {name} and {name}{FILE_SUFFIX} is set.")
+        return cls(url, kafka, settings_from_environment(REGISTRY_VARIABLE))
 
     @contextmanager
     def in_environment(self, **others: str) -> Iterator[None]:
@@ -112,10 +115,3 @@ def settings_from_environment(name: str) -> dict[str, Any] | None:
             f"{EXAMPLES[name]}."
         )
     return found
-
-
-def _get_secret(name: str) -> str:
-    secret = find_secret(name)
-    if secret is None:
-        raise ConfigurationError(f"Neither of the environment variables {name} and {name}{FILE_SUFFIX} is set.")
-    return secret

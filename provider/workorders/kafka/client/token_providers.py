@@ -44,7 +44,13 @@ def token_callback(settings: Mapping[str, object]) -> TokenProvider:
         KafkaRefusedError: it failed.
     """
     name, servers = str(settings[CALLBACK]), settings.get("bootstrap.servers")
-    function = _imported(name, settings)
+    module, _, attribute = name.rpartition(".")
+    try:
+        function: TokenProvider = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ClientSettingsError.because(
+            settings, f"{CALLBACK} names {name}, which cannot be imported on this machine ({error})"
+        ) from None
     try:
         # librdkafka would wait for ten seconds, and lose the reason.
         tokens = [function(str(settings.get("sasl.oauthbearer.config", "")))]
@@ -62,14 +68,3 @@ def token_callback(settings: Mapping[str, object]) -> TokenProvider:
             return _EXPIRED
 
     return callback
-
-
-def _imported(name: str, settings: Mapping[str, object]) -> TokenProvider:
-    module, _, function = name.rpartition(".")
-    try:
-        found: TokenProvider = getattr(import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ClientSettingsError.because(
-            settings, f"{CALLBACK} names {name}, which cannot be imported on this machine ({error})"
-        ) from None
-    return found

@@ -26,8 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, FORBIDDEN, refused_error, request_error
-from workorders.kafka.client.group_offsets import committed_offsets
-from workorders.kafka.client.requests import Answers, ClusterClient
+from workorders.kafka.client.requests import Answers, ClusterClient, committed_offsets
 from workorders.kafka.definition.fields import REGEX_MARK, is_subscribed
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place

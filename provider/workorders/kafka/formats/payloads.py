@@ -57,27 +57,20 @@ class Payloads:
                 f"and this process has no settings of it; nothing was read. Define the connection, or set "
                 f"WORKORDERS_SCHEMA_REGISTRY."
             )
+        if (definition.format, definition.key_format, definition.json_schema) == ("json", "text", None):
+            return None
         settings = None if registry is None else orjson.dumps(dict(registry), option=orjson.OPT_SORT_KEYS).decode()
         schema = None if definition.json_schema is None else orjson.dumps(definition.json_schema).decode()
-        found = cls(definition.format, definition.key_format, settings, schema, definition.max_message_bytes)
-        return found if found.decodes_values or found.decodes_keys else None
-
-    @property
-    def decodes_values(self) -> bool:
-        """Whether a value is more than JSON that is taken as it is."""
-        return self.value != "json" or self.json_schema is not None
-
-    @property
-    def decodes_keys(self) -> bool:
-        """Whether a key is more than a text."""
-        return self.key != "text"
+        return cls(definition.format, definition.key_format, settings, schema, definition.max_message_bytes)
 
     def decode_value(self, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
-        """Return a value as JSON, or why that cannot be; None for a null value that stays one.
+        """Return a value as JSON, or why that cannot be; None for one that is taken as it is, such as a null value.
 
         Raises:
             RegistryError: the registry did not answer, or refused the client.
         """
+        if (self.value, self.json_schema) == ("json", None):
+            return None
         if payload is None and not FORMATS[self.value].reads_headers:
             return None
         decoder = _decoder(self.value, "value", self.registry, self.json_schema)

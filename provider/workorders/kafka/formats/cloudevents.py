@@ -16,7 +16,7 @@ _BATCH: Final = "application/cloudevents-batch"
 _OWN_MESSAGES: Final = "the sender must send each event as a message"
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 _PREFIX: Final = "ce_"
-_ATTRIBUTE: Final = re.compile(r"ce_(?!data$)[a-z0-9]+")
+_OF_EVENT: Final = re.compile(r"content-type|ce_(?!data$)[a-z0-9]+")
 _JSON_DATA: Final = re.compile(r"[^;]*[/+]json *(?:;.*)?", re.IGNORECASE)
 
 
@@ -32,7 +32,7 @@ def _decode(payload: bytes | None, headers: Headers, _budget: Budget) -> Decoded
         text = name.decode(errors="replace") if isinstance(name, bytes) else name
         found.setdefault(text.lower(), value)
     try:
-        texts = {name: value.decode() for name, value in found.items() if value is not None and _is_of_event(name)}
+        texts = {name: data.decode() for name, data in found.items() if data is not None and _OF_EVENT.fullmatch(name)}
     except UnicodeDecodeError:
         return Rejection("not-a-cloudevent", "a header of the event is not UTF-8")
     content_type = texts.pop("content-type", None)
@@ -46,10 +46,6 @@ def _decode(payload: bytes | None, headers: Headers, _budget: Budget) -> Decoded
             f"one or the other",
         )
     return _lacking(attributes, "the header ce_") or _binary(payload, attributes, content_type)
-
-
-def _is_of_event(name: str) -> bool:
-    return name == "content-type" or _ATTRIBUTE.fullmatch(name) is not None
 
 
 def _structured(payload: bytes | None, content_type: str) -> Decoded | Rejection:

@@ -42,7 +42,7 @@ class Budget:
         """
         self._left -= size
         if self._left < 0:
-            raise OverBudgetError(self.max_bytes)
+            raise OverBudgetError
 
 
 class Decoder(NamedTuple):
@@ -63,10 +63,6 @@ anything if the schema cannot be used."""
 
 class OverBudgetError(ValueError):
     """A payload would be far more JSON than its bytes."""
-
-    def __init__(self, max_bytes: int) -> None:
-        """Name the limit."""
-        super().__init__(f"as JSON, it has more than {max_bytes} bytes; the sender must split it")
 
 
 class RefusedPayloadError(ValueError):

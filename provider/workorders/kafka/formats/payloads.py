@@ -100,12 +100,13 @@ def decode(decoder: Decoder, kind: str, payload: bytes | None, headers: Headers,
     try:
         found = decoder.decode(payload, headers, budget)
         if isinstance(found, Decoded) and len(found.json) > budget.max_bytes:
-            raise OverBudgetError(budget.max_bytes)
+            raise OverBudgetError
         return found
     except RegistryError:
         raise
-    except OverBudgetError as error:
-        return Rejection("too-large", f"the {kind} violates {decoder.rule(payload)}: {error}")
+    except OverBudgetError:
+        clause = f"as JSON, it has more than {budget.max_bytes} bytes; the sender must split it"
+        return Rejection("too-large", f"the {kind} violates {decoder.rule(payload)}: {clause}")
     except RefusedPayloadError as refused:
         return Rejection(refused.code, f"the {kind} violates {decoder.rule(payload)}: {refused}")
     except BaseException as error:

@@ -110,6 +110,7 @@ class Rereading:
     def _keeps_all(self, topic: str) -> bool:
         """Return whether only the beginning of a topic is deleted; False if it is compacted, or that is not known."""
         try:
-            return not run(shared_admin(self._settings).is_compacted(topic))
+            policy = run(shared_admin(self._settings).cleanup_policy(topic))
         except WorkOrdersError:
             return False
+        return policy is not None and "compact" not in policy

@@ -151,19 +151,21 @@ class KafkaAdmin(ClusterClient):
         ]
         return Answers(found, errors)
 
-    async def is_compacted(self, topic: str) -> bool:
-        """Return whether Kafka may delete any message of a topic before its end.
+    async def cleanup_policy(self, topic: str) -> str | None:
+        """Return how a topic is cleaned, such as `compact`; None if the client may not know.
 
         Raises:
-            WorkOrdersError: the cluster did not answer, or refused.
+            WorkOrdersError: the cluster did not answer, or refused the login.
         """
-        settings = await self._ask_one(
-            lambda client: client.describe_configs(
-                [ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=self._timeout
-            ).values(),
-            f"DescribeConfigs on topic {topic}",
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        (result,) = await self._ask(
+            lambda client: client.describe_configs([resource], request_timeout=self._timeout).values()
         )
-        return "compact" in settings["cleanup.policy"].value
+        if not isinstance(result, KafkaException):
+            return str(result["cleanup.policy"].value)
+        if result.args[0].code() in FORBIDDEN:
+            return None
+        raise self._to_domain_error(result)
 
     async def log_ends(
         self, topics: Iterable[str], only: Collection[tuple[str, int]] | None = None, *, to_read: bool = False

@@ -91,11 +91,7 @@ class ClusterClient:
         return results
 
     async def _ask_one(self, ask: Callable[[AdminClient], Futures], right: str = "") -> Any:
-        """Return the result of one request, which needs the right.
-
-        Raises:
-            WorkOrdersError: it failed.
-        """
+        """Return the result of one request, which needs the right; raise a `WorkOrdersError` if it failed."""
         (result,) = await self._ask(ask)
         if isinstance(result, KafkaException):
             raise self._to_domain_error(result, right) from result

@@ -85,11 +85,7 @@ class MessageFilter:
 
 
 def _conditions(text: Any, given: Any) -> list[Condition]:
-    """Return the conditions of one selector.
-
-    Raises:
-        ValueError: the selector or its condition has another form.
-    """
+    """Return the conditions of one selector; raise as `MessageFilter.parse`."""
     try:
         selector = Selector.parse(text)
     except ConfigurationError as error:

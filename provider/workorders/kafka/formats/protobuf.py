@@ -170,11 +170,7 @@ class _Messages:
     """The message types of a schema, with what a message of each is at least as JSON."""
 
     def __init__(self, pool: Any, files: Sequence[Any]) -> None:
-        """Walk the types of files.
-
-        Raises:
-            UnsafeSchemaError: a name is very long.
-        """
+        """Walk the types of files; raise as `parse`."""
         self.pool = pool
         self._costs: dict[str, int] = {}
         self._worst = 0

@@ -77,7 +77,15 @@ class KafkaAdmin(ClusterClient):
         names = [name for name in subscriptions if not name.startswith(REGEX_MARK)]
         patterns = [name for name in subscriptions if name.startswith(REGEX_MARK)]
         if patterns:
-            names += await self._matching(patterns)
+            # The only question that librdkafka answers by blocking only.
+            metadata = await self._ask_one(
+                lambda client: [asyncio.ensure_future(asyncio.to_thread(client.list_topics, timeout=self._timeout))]
+            )
+            names += [
+                name
+                for name in metadata.topics
+                if not name.startswith("__") and any(is_subscribed(pattern, name) for pattern in patterns)
+            ]
         return await self._describe(sorted(set(names)))
 
     async def writable(self, topics: Iterable[str]) -> dict[str, int | str]:
@@ -111,17 +119,6 @@ class KafkaAdmin(ClusterClient):
             for partition in topic.partitions
         ]
         return Answers(found, {**described.errors, **forbidden})
-
-    async def _matching(self, patterns: Sequence[str]) -> list[str]:
-        # The only question that librdkafka answers by blocking only.
-        metadata = await self._ask_one(
-            lambda client: [asyncio.ensure_future(asyncio.to_thread(client.list_topics, timeout=self._timeout))]
-        )
-        return [
-            name
-            for name in metadata.topics
-            if not name.startswith("__") and any(is_subscribed(pattern, name) for pattern in patterns)
-        ]
 
     async def last_stable_offsets(self, partitions: Iterable[Partition]) -> Answers[dict[Partition, int]]:
         """Return the end of what `read_committed` readers may see in each partition."""

@@ -54,7 +54,11 @@ def _convert_key(given: dict[str, str]) -> None:
         del given["ssl.keystore.location"]
     elif "ssl.key.pem" in given:
         given["ssl.key.pem"] = _pkcs8(given, key_password)
-    _require_pair(given)
+    for one, other in permutations(("ssl.certificate", "ssl.key")):
+        if f"{one}.pem" in given and f"{other}.pem" not in given:
+            raise ClientSettingsError.because(
+                given, f"{one} is given without {other}, and the certificate of a client needs both"
+            )
 
 
 def _read_text(given: Mapping[str, str], name: str) -> str:
@@ -119,11 +123,3 @@ def _as_pem(key: "PrivateKeyTypes") -> str:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat  # noqa: PLC0415
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-
-
-def _require_pair(given: Mapping[str, str]) -> None:
-    for one, other in permutations(("ssl.certificate", "ssl.key")):
-        if f"{one}.pem" in given and f"{other}.pem" not in given:
-            raise ClientSettingsError.because(
-                given, f"{one} is given without {other}, and the certificate of a client needs both"
-            )

@@ -77,25 +77,22 @@ def _conf(value: Any) -> dict[str, str | int | bool]:
     if not isinstance(value, Mapping):
         raise ValueError(f"expected Spark settings such as {{spark.driver.memory: 2g}}, got {value!r}.")
     for key, setting in value.items():
-        _check_conf(key, setting)
+        if not isinstance(key, str) or not key.startswith("spark."):
+            raise ValueError(f"expected names of settings that begin with spark., got {key!r}.")
+        # Secrets first, so that no other error repeats one.
+        is_secret = is_secret_setting(key) or assigns_secret(str(setting))
+        if (is_secret and not is_secret_reference(key)) or has_login(str(setting)):
+            raise ValueError(
+                f"{key} may carry a secret, but Spark's settings are stored and shown; use a connection, or name a "
+                f"file."
+            )
+        if not isinstance(setting, str | int | bool):
+            raise ValueError(f"expected a text, a whole number, true or false for {key}, got {setting!r}.")
+        if key.lower() in _ELSEWHERE:
+            raise ValueError(f"{key} cannot be set here; {_ELSEWHERE[key.lower()]}.")
+        if _EXACTLY_ONCE.search(key):
+            raise ValueError(f"{key} would break exactly-once or the order of messages; leave it out.")
     return dict(value)
-
-
-def _check_conf(key: Any, setting: Any) -> None:
-    if not isinstance(key, str) or not key.startswith("spark."):
-        raise ValueError(f"expected names of settings that begin with spark., got {key!r}.")
-    # Secrets first, so that no other error repeats one.
-    is_secret = is_secret_setting(key) or assigns_secret(str(setting))
-    if (is_secret and not is_secret_reference(key)) or has_login(str(setting)):
-        raise ValueError(
-            f"{key} may carry a secret, but Spark's settings are stored and shown; use a connection, or name a file."
-        )
-    if not isinstance(setting, str | int | bool):
-        raise ValueError(f"expected a text, a whole number, true or false for {key}, got {setting!r}.")
-    if key.lower() in _ELSEWHERE:
-        raise ValueError(f"{key} cannot be set here; {_ELSEWHERE[key.lower()]}.")
-    if _EXACTLY_ONCE.search(key):
-        raise ValueError(f"{key} would break exactly-once or the order of messages; leave it out.")
 
 
 class SparkSettings(Definition):

@@ -271,8 +271,12 @@ class _Reading:
         for value in values:
             if isinstance(value, int):
                 self._require_number(field, value)
-            elif field.type == FieldDescriptor.TYPE_STRING and not _is_utf8(value):
-                raise RefusedPayloadError(f"the field {field.name} is a text that is not UTF-8; {BAD_VALUE}")
+            elif field.type == FieldDescriptor.TYPE_STRING:
+                try:
+                    str(value, "utf-8")
+                except UnicodeDecodeError:
+                    clause = f"the field {field.name} is a text that is not UTF-8; {BAD_VALUE}"
+                    raise RefusedPayloadError(clause) from None
             elif field.message_type is not None:
                 self._require_message(field.message_type, value)
 
@@ -346,14 +350,6 @@ def _message_indexes(payload: bytes) -> tuple[list[int], bytes]:
 def _has_same_bytes(written: bytes, payload: bytes | memoryview) -> bool:
     # The order of fields, and of the entries of a map, is up to the sender.
     return written == payload or (len(written) == len(payload) and Counter(written) == Counter(payload))
-
-
-def _is_utf8(value: memoryview) -> bool:
-    try:
-        str(value, "utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _field(payload: memoryview, place: int) -> tuple[int, int, int | memoryview, int]:

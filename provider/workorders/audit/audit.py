@@ -16,12 +16,13 @@ from workorders.audit.messages import Block, assigned, choose_blocks
 from workorders.audit.partitions import Ledger, check_counts, check_ledger, check_ranges
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.client.settings import SettingsOf
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import PartitionOffsets, PartitionState
 from workorders.kafka.status import KafkaAnswer, absence, ask_kafka
 
 if TYPE_CHECKING:
-    from workorders.audit.rereading import Rereading, SettingsOf
+    from workorders.audit.rereading import Rereading
 
 SAMPLE: Final = 200
 """Messages of a partition that are read again, unless another number is asked for."""
@@ -59,8 +60,8 @@ class Audit:
     def __init__(
         self,
         connection: Connection,
-        kafka_settings: "SettingsOf",
-        registry_settings: "SettingsOf",
+        kafka_settings: SettingsOf,
+        registry_settings: SettingsOf,
         *,
         sample: int = SAMPLE,
         max_seconds: float = MAX_SECONDS,

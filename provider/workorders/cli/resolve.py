@@ -173,13 +173,13 @@ def _resolve(request: DecisionRequest, mode: PreviewedChange) -> None:
             print("Nothing was changed.")
             return
         mode.confirm()
-        applied = apply(connection, cluster, found, mode.by, group=source.consumer_group)
+        numbers, warnings = apply(connection, cluster, found, mode.by, group=source.consumer_group)
     if mode.as_json:
-        print_json({"applied": True, "decisions": [_json(decision, number) for number, decision in applied.decisions]})
+        print_json({"applied": True, "decisions": list(map(_json, found, numbers))})
     else:
-        numbers = ", ".join(str(number) for number, _ in applied.decisions)
-        print(f"Applied and recorded as decision {numbers}; see `workorders decisions list`.")
-    for warning in applied.warnings:
+        shown = ", ".join(map(str, numbers))
+        print(f"Applied and recorded as decision {shown}; see `workorders decisions list`.")
+    for warning in warnings:
         note(warning)
 
 

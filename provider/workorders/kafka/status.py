@@ -1,16 +1,16 @@
 """Status of every partition of the Kafka triggers, for people: the ledger, compared with Kafka."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError, UnknownNameError, WorkOrdersError
 from workorders.core.history.work_orders import registered_triggers
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.client.settings import open_admin
+from workorders.kafka.client.settings import SettingsOf, open_admin
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 TRIGGER_TYPE: Final = "kafka"
 TIMEOUT_SECONDS: Final = 5.0
 """A person waits for the answer, so the limit is shorter than a task's."""
-
-KafkaSettings = Callable[[str], Mapping[str, Any]]
-"""Returns librdkafka settings by the id of a Kafka connection, and may raise a ConfigurationError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ class TriggerStatus(KafkaSource):
 
 def collect(
     connection: Connection,
-    kafka: KafkaSettings | None,
+    kafka: SettingsOf | None,
     trigger: str | None = None,
     *,
     with_groups: bool = True,
@@ -126,7 +123,7 @@ def collect(
 
 def ask_kafka(
     connection: Connection,
-    kafka: KafkaSettings | None,
+    kafka: SettingsOf | None,
     trigger: str | None = None,
     *,
     with_groups: bool = True,
@@ -153,7 +150,7 @@ def ask_kafka(
     return [(source, own, answer) for (source, own), answer in zip(found, asyncio.run(ask_all()), strict=True)]
 
 
-def _open(connection_id: str, kafka: KafkaSettings, timeout_seconds: float) -> "KafkaAdmin | ConfigurationError":
+def _open(connection_id: str, kafka: SettingsOf, timeout_seconds: float) -> "KafkaAdmin | ConfigurationError":
     try:
         return open_admin(connection_id, kafka, timeout_seconds=timeout_seconds)
     except ConfigurationError as error:

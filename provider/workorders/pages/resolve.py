@@ -16,7 +16,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.settings import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
-from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview
+from workorders.kafka.recovery.resolution import DecisionRequest, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
 from workorders.kafka.status import TRIGGER_TYPE, kafka_sources
 from workorders.pages import forms
@@ -153,16 +153,15 @@ def resolve(
         decided = [str(decision) for decision in decisions]
         site.record(actor, "resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
         try:
-            applied: AppliedDecisions = apply_decisions(
+            (number,), warnings = apply_decisions(
                 connection, cluster, decisions, Attribution(actor.name, reason, actor.name), group=source.consumer_group
             )
         except DecisionUncertainError as error:
             raise HTTPException(504, str(error)) from error
-    for warning in applied.warnings:
+    for warning in warnings:
         _LOG.warning("%s", warning)
-    ((number, _),) = applied.decisions
     address = f"{Place.of(request).page(TRIGGER_TYPE, name)}?decided={number}"
-    return RedirectResponse(f"{address}&group=behind" if applied.warnings else address, 303)
+    return RedirectResponse(f"{address}&group=behind" if warnings else address, 303)
 
 
 def given_up(decisions: Sequence[Decision]) -> int:

@@ -42,16 +42,6 @@ class DecisionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class AppliedDecisions:
-    """The decisions that were applied."""
-
-    decisions: tuple[tuple[int, Decision], ...]
-    """Each decision with the number that it is recorded under."""
-    warnings: tuple[str, ...] = ()
-    """What failed in addition: the consumer group's offsets were not written."""
-
-
-@dataclass(frozen=True, slots=True)
 class RecordedDecision:
     """A decision as it was recorded."""
 
@@ -135,11 +125,15 @@ def _offsets_at(cluster: "KafkaAdmin", states: Sequence[PartitionFacts], time: d
 
 def apply(
     connection: Connection, cluster: "KafkaAdmin", decisions: Sequence[Decision], by: Attribution, *, group: str
-) -> AppliedDecisions:
+) -> tuple[list[int], list[str]]:
     """Apply decisions, all or none, in one transaction.
 
     The decisions are of one trigger and topic, from `preview`. Offsets of the consumer group follow: they must never be
     ahead of the ledger.
+
+    Returns:
+        The numbers under which the decisions are recorded; and what failed in addition, which is that the consumer
+        group's offsets were not written.
 
     Raises:
         DecisionRefusedError: a range is being written, the partition has changed since the preview, or the actor or
@@ -172,7 +166,7 @@ def apply(
             f"`workorders decisions list` before you decide again."
         ) from error
     _commit_forward(connection, cluster, decisions, group, warnings)
-    return AppliedDecisions(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))
+    return numbers, warnings
 
 
 def _commit_forward(

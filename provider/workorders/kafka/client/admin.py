@@ -213,9 +213,7 @@ class KafkaAdmin(ClusterClient):
         }
         if places and not found and not answers.errors:
             raise lost
-        unanswered: dict[Place, WorkOrdersError] = dict.fromkeys(
-            (partition.topic_partition for partition in answers.found if partition not in found), lost
-        )
+        unanswered = {partition.topic_partition: lost for partition in answers.found if partition not in found}
         return Answers(found, {**answers.errors, **unanswered})
 
     async def committed(self, group: str, partitions: Iterable[Partition]) -> Answers[dict[Partition, int | None]]:

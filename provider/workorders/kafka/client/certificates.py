@@ -4,7 +4,7 @@ So no other machine needs the files, and there is one form of keys that librdkaf
 password. Java 17 cannot read a key that current OpenSSL encrypts, nor the older forms of keys.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,10 +14,6 @@ from workorders.kafka.exceptions import ClientSettingsError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-_TLS_FILES: Final = ("ssl.ca", "ssl.certificate", "ssl.key")
-"""Settings that have a file's name as `<name>.location`, or a text as `<name>.pem`."""
-_TOKEN_FILES: Final = ("https.ca",)
-"""The same for the endpoint that gives tokens."""
 _PROBE: Final = "probe"
 """In place of a file: librdkafka looks where systems have their authorities."""
 
@@ -32,14 +28,15 @@ def as_texts(settings: Mapping[str, str]) -> dict[str, str]:
     """
     given, protocol = dict(settings), settings.get("security.protocol", "").upper()
     if protocol.startswith("SASL"):
-        _inline(given, _TOKEN_FILES)
+        _inline(given, "https.ca")  # of the endpoint that gives tokens
     if protocol.endswith("SSL"):
-        _inline(given, _TLS_FILES)
+        _inline(given, "ssl.ca", "ssl.certificate", "ssl.key")
         _convert_key(given)
     return given
 
 
-def _inline(given: dict[str, str], names: Iterable[str]) -> None:
+def _inline(given: dict[str, str], *names: str) -> None:
+    """Replace the name of a file, which is `<name>.location`, by its text, which is `<name>.pem`."""
     for name in names:
         if given.get(f"{name}.location", _PROBE) != _PROBE:
             given.setdefault(f"{name}.pem", _read_text(given, f"{name}.location"))

@@ -103,12 +103,7 @@ class ClusterClient:
         ask: Callable[[AdminClient], Futures],
         right_of: Callable[[Place], str] = lambda _: "",
     ) -> Answers[dict[K, Any]]:
-        """Return the results of one request for each place, in the order of the places.
-
-        Raises:
-            KafkaUnavailableError: no broker answered any of them.
-            KafkaRefusedError: the cluster refused the client.
-        """
+        """Return the results of one request for each place, in their order; raise if no broker answered any of it."""
         results = dict(zip(places, await self._ask(ask), strict=True)) if places else {}
         failures = {place: result for place, result in results.items() if isinstance(result, KafkaException)}
         errors = {place: self._to_domain_error(failure, right_of(place)) for place, failure in failures.items()}
@@ -157,19 +152,17 @@ def committed_offsets(
         raise to_domain_error((event.error() if event is not None else None) or error.args[0]) from error
     finally:
         consumer.close()
-    answers = {(answer.topic, answer.partition): answer for answer in found}
-    errors: dict[Place, WorkOrdersError] = {
-        place: to_domain_error(answer.error) for place, answer in answers.items() if answer.error is not None
-    }
-    # librdkafka has negative numbers for "none".
-    return Answers(
-        {
-            partition: offset if (offset := answers[partition.topic_partition].offset) >= 0 else None
-            for partition in wanted
-            if partition.topic_partition not in errors
-        },
-        errors,
-    )
+    places = {partition.topic_partition: partition for partition in wanted}
+    offsets: dict[Partition, int | None] = {}
+    errors: dict[Place, WorkOrdersError] = {}
+    for answer in found:
+        place = (answer.topic, answer.partition)
+        if answer.error is not None:
+            errors[place] = to_domain_error(answer.error)
+        else:
+            # librdkafka has negative numbers for "none".
+            offsets[places[place]] = answer.offset if answer.offset >= 0 else None
+    return Answers(offsets, errors)
 
 
 def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline: float) -> list[TopicPartition]:

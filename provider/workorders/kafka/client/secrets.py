@@ -59,16 +59,14 @@ class JobSecrets:
         arguments. These variables exist in no attribute of the operator, in no argument, and in no log.
         """
         variables = {**self.to_environment(), **others}
-        before = {name: os.environ.get(name) for name in variables}
+        before = {name: value for name, value in os.environ.items() if name in variables}
         os.environ.update(variables)
         try:
             yield
         finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            for name in variables:
+                os.environ.pop(name, None)
+            os.environ.update(before)
 
     def mask(self, text: str) -> str:
         """Return the text with `***` for each secret of the settings, also as the clients get it.

@@ -27,8 +27,7 @@ _EXPIRED: Final = ("expired", 0.0)
 def msk_iam(config: str) -> tuple[str, float]:
     """Return a token for Amazon MSK, and the Unix time in seconds at which it expires.
 
-    Args:
-        config: the setting `sasl.oauthbearer.config`, which is `region=` and the region of the cluster.
+    The setting `sasl.oauthbearer.config` is `region=` and the region of the cluster.
     """
     from aws_msk_iam_sasl_signer import MSKAuthTokenProvider  # noqa: PLC0415 - an extra of Airflow's Kafka provider
 

@@ -71,8 +71,7 @@ class Validator:
         import jsonschema_rs  # noqa: PLC0415 - an extra that few triggers need
 
         documents = [schema, *(document for _, document in references)]
-        objects = [one for document in documents for one in _objects_in(document)]
-        patterns = {pattern for node in objects for pattern in _patterns_of(node)}
+        patterns = {pattern for node in _objects_in(documents) for pattern in _patterns_of(node)}
         if sum(map(len, patterns)) > _PATTERN_CHARACTERS:
             raise ValueError(f"its regular expressions have more than {_PATTERN_CHARACTERS} characters")
         size = _PATTERN_BYTES // max(6, len(patterns))

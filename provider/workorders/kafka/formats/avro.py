@@ -275,11 +275,7 @@ def _base64(value: bytes) -> str:
 
 
 def _require_readable(named: Mapping[str, Any], stream: BytesIO, schema: Any, path: str) -> None:
-    """Read a value piece by piece.
-
-    Raises:
-        RefusedPayloadError: names the first piece that cannot be read, by its path.
-    """
+    """Read a value piece by piece; raise a `RefusedPayloadError` that names the first bad one by its path."""
     match schema:
         case {"type": "record" | "error", "fields": fields}:
             for field in fields:

@@ -31,7 +31,6 @@ class Budget:
     __slots__ = ("_left", "max_bytes")
 
     def __init__(self, payload_bytes: int, max_bytes: int) -> None:
-        """Allow at most `max_bytes`."""
         self.max_bytes = self._left = min(max_bytes, _FREE + _BYTES_PER_BYTE * payload_bytes)
 
     def spend(self, size: int) -> None:
@@ -69,7 +68,6 @@ class RefusedPayloadError(ValueError):
     """A payload breaks its schema, or cannot be JSON unchanged; the text is a clause that contains no data."""
 
     def __init__(self, clause: str, code: str = "undecodable") -> None:
-        """Keep the reason of the rejection."""
         super().__init__(clause)
         self.code = code
 

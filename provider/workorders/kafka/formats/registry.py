@@ -52,11 +52,9 @@ class SchemaRegistry:
     """A registry. Nothing is cached here, because a schema is parsed once and kept by its decoder."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Make a client.
+        """Make a `SchemaRegistryClient`.
 
-        Args:
-            settings: of `SchemaRegistryClient`. Certificates may be given as PEM texts instead of files, as
-                `ssl.ca.pem`, `ssl.certificate.pem`, and `ssl.key.pem`.
+        Its certificates may be PEM texts instead of files: `ssl.ca.pem`, `ssl.certificate.pem`, and `ssl.key.pem`.
 
         Raises:
             ConfigurationError: the client cannot be made of these settings, or its login would cross the network in
@@ -192,11 +190,7 @@ def _wait(response: Any) -> None:
 
 
 def _receive(response: Any) -> None:
-    """Read an answer in bounded time and memory.
-
-    Raises:
-        OverflowError: it is longer.
-    """
+    """Read an answer in bounded time and memory; raise an `OverflowError` if it is longer."""
     content, until = bytearray(), time.monotonic() + _MAX_ANSWER_SECONDS
     for part in response.iter_bytes():
         content += part

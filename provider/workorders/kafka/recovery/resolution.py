@@ -188,11 +188,7 @@ def _commit_forward(
 
 
 def list_decisions(
-    connection: Connection,
-    trigger: str | None = None,
-    *,
-    before: int | None = None,
-    limit: int = 50,
+    connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
 ) -> list[RecordedDecision]:
     """Return decisions, newest first; a page ends before the decision `before`."""
     wanted = {"trigger": trigger, "before": before, "limit": limit}

@@ -240,9 +240,12 @@ class RegistryDecoder:
         return Decoded(known.read(payload[_HEADER_BYTES:], budget), b'{"id":%d}' % schema_id)
 
     def _ask(self, schema_id: int) -> _Known:
-        fault = unknown_ids.get((self, schema_id))
-        if fault is None and len(unknown_ids) == MAX_UNKNOWN:
-            fault = f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
+        fault: str | None = None
+        try:
+            fault = unknown_ids[self, schema_id]  # `get` could meet its end between two looks at the clock
+        except KeyError:
+            if len(unknown_ids) == MAX_UNKNOWN:
+                fault = f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
         if fault is None:
             try:
                 texts = self._registry.texts(schema_id, self._fmt)

@@ -47,9 +47,6 @@ else:
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
 """A stall of more than an hour rarely ends by itself; a shorter one sends no alert."""
 
-MAX_VIRTUAL_PARTITIONS: Final = 32
-"""Each one of a partition takes another relation in Spark's plan."""
-
 # A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
 # to 11 s on two cores; a batch is too short for the other compiler to pay.
 DEFAULT_CONF: Final[Mapping[str, str]] = {
@@ -147,7 +144,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Maximum number of bytes per round of a batch, estimated from previous sizes."""
     rate_limit_per_second: Rate | None = None
     """Maximum messages per second, averaged over the batches; no limit if not given."""
-    virtual_partitions: Whole = Field(default=1, ge=1, le=MAX_VIRTUAL_PARTITIONS)
+    virtual_partitions: Whole = Field(default=1, ge=1, le=32)  # each takes another relation in Spark's plan
     """Maximum number of virtual partitions that a range is cut into. They are read and written at the same
     time, in any order, each in its own transaction. Not together with `sequence`, nor with a workflow that has an
     `ordering_key` or `concurrency: 1`."""

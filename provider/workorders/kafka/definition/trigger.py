@@ -44,9 +44,6 @@ else:
     ValueFormat = Literal[tuple(FORMATS)]
     KeyFormat = Literal["text", *REGISTRY_FORMATS]
 
-DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
-"""A stall of more than an hour rarely ends by itself; a shorter one sends no alert."""
-
 # A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
 # to 11 s on two cores; a batch is too short for the other compiler to pay.
 DEFAULT_CONF: Final[Mapping[str, str]] = {
@@ -188,7 +185,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Share of a range's messages (above 0, below 1): if more are rejected, and at least ten, the partition stalls and
     they are not recorded. Each virtual partition is counted alone. No limit if not given."""
 
-    alert_after: Annotated[float, seconds(0)] = DEFAULT_ALERT_AFTER_SECONDS
+    alert_after: Annotated[float, seconds(0)] = 3600.0  # a longer stall rarely ends by itself
     """Time after which a stall causes an alert."""
 
     max_active_batches: Whole = Field(default=4, ge=1, le=1000)

@@ -195,17 +195,12 @@ class _Messages:
         found = self._costs.get(message_type.full_name)
         if found is None:
             printed = [field for field in message_type.fields if not field.has_presence]
-            size = 2 + sum(len(field.name) + 4 + len(_default_symbol(field)) for field in printed)
+            enums = [field.enum_type for field in printed if field.enum_type is not None and not field.is_repeated]
+            size = 2 + sum(len(field.name) + 4 for field in printed) + sum(len(enum.values[0].name) for enum in enums)
             if message_type.GetOptions().map_entry:
                 size = 0
             found = self._costs[message_type.full_name] = max(size, len(message_type.fields))
         return found
-
-
-def _default_symbol(field: Any) -> str:
-    if field.enum_type is None or field.is_repeated:
-        return ""
-    return str(field.enum_type.values[0].name)
 
 
 @dataclass(slots=True)

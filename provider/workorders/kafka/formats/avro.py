@@ -128,7 +128,7 @@ def _levels(inner: Sequence[Size]) -> int:
 
 
 def _marked(schema: Any) -> Any:
-    """Return a schema whose floating point numbers and logical types are read by `_TEXTS`, which counts records, too."""
+    """Return a schema whose numbers of floating point and logical types `_TEXTS` reads, which counts records, too."""
     if isinstance(schema, list):
         return [_marked(one) for one in schema]
     if isinstance(schema, dict):

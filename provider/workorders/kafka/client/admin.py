@@ -213,8 +213,9 @@ class KafkaAdmin(ClusterClient):
         }
         if places and not found and not answers.errors:
             raise lost
-        unanswered = {partition.topic_partition: lost for partition in answers.found if partition not in found}
-        return Answers(found, {**answers.errors, **unanswered})
+        errors = dict(answers.errors)
+        errors |= {partition.topic_partition: lost for partition in answers.found if partition not in found}
+        return Answers(found, errors)
 
     async def committed(self, group: str, partitions: Iterable[Partition]) -> Answers[dict[Partition, int | None]]:
         """Return the group's committed offsets; None for a partition without one.

@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -92,12 +93,15 @@ class SchemaRegistry:
         asked: dict[tuple[str, int], str] = {}
         texts: dict[str, str] = {}
 
-        def collect(found: Schema, depth: int) -> None:
+        def of_version(subject: str, version: int) -> Schema:
+            return self._client.get_version(subject, version, fmt=fmt).schema
+
+        def collect(found: Any, depth: int) -> None:
             for reference in found.references or ():
                 place = (reference.subject, reference.version)
                 if place not in asked:
                     _require_few([*asked, place], asked.values(), depth)
-                    referred = self._ask(lambda place=place: self._client.get_version(*place, fmt=fmt).schema)
+                    referred = self._ask(partial(of_version, *place))
                     asked[place] = referred.schema_str or ""
                     collect(referred, depth + 1)
                 texts.setdefault(reference.name, asked[place])

@@ -38,9 +38,15 @@ def as_texts(settings: Mapping[str, str]) -> dict[str, str]:
 def _inline(given: dict[str, str], *names: str) -> None:
     """Replace the name of a file, which is `<name>.location`, by its text, which is `<name>.pem`."""
     for name in names:
-        if given.get(f"{name}.location", _PROBE) != _PROBE:
-            given.setdefault(f"{name}.pem", _read_text(given, f"{name}.location"))
-            del given[f"{name}.location"]
+        location = f"{name}.location"
+        if given.get(location, _PROBE) != _PROBE:
+            try:
+                given.setdefault(f"{name}.pem", _read(given, location).decode())
+            except UnicodeDecodeError:
+                raise ClientSettingsError.because(
+                    given, f"the file {given[location]} of {location} is not text in PEM form"
+                ) from None
+            del given[location]
 
 
 def _convert_key(given: dict[str, str]) -> None:
@@ -56,13 +62,6 @@ def _convert_key(given: dict[str, str]) -> None:
             raise ClientSettingsError.because(
                 given, f"{one} is given without {other}, and the certificate of a client needs both"
             )
-
-
-def _read_text(given: Mapping[str, str], name: str) -> str:
-    try:
-        return _read(given, name).decode()
-    except UnicodeDecodeError:
-        raise ClientSettingsError.because(given, f"the file {given[name]} of {name} is not text in PEM form") from None
 
 
 def _read(given: Mapping[str, str], name: str) -> bytes:

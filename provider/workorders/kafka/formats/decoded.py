@@ -6,8 +6,6 @@ from typing import Any, Final, NamedTuple
 from workorders.core.items import Rejection
 
 Headers = Sequence[tuple[str | bytes, bytes | None]]
-MAX_DEPTH: Final = 200
-"""Levels of a schema's types; orjson writes 254."""
 _MAX_NAME: Final = 256
 _MAX_PATH: Final = 200
 _FREE: Final = 64 * 1024

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -33,7 +33,8 @@ from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning.planner import Plan, plan_batch
-from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, apply, preview
+from workorders.kafka.recovery.decisions import Decision
+from workorders.kafka.recovery.resolution import DecisionRequest, apply, preview
 from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 SECONDS = 30.0
@@ -192,11 +193,20 @@ def after_ten(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
     return trigger
 
 
-def decided(stack: LocalStack, cluster: KafkaAdmin, request: DecisionRequest) -> AppliedDecisions:
+class Decided(NamedTuple):
+    """Decisions that were made."""
+
+    decisions: list[Decision]
+    numbers: list[int]
+    warnings: list[str]
+
+
+def decided(stack: LocalStack, cluster: KafkaAdmin, request: DecisionRequest) -> Decided:
     """Consider and make a decision on a separate connection, as the command does."""
     with connect(stack.database_url) as own:
         considered = preview(own, cluster, request)
-        return apply(own, cluster, considered, Attribution("ada", "a test"), group=f"workorders-{request.trigger}")
+        group = f"workorders-{request.trigger}"
+        return Decided(considered, *apply(own, cluster, considered, Attribution("ada", "a test"), group=group))
 
 
 def kept(connection: Connection, trigger: str) -> dict[str, list[int]]:

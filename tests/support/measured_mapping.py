@@ -101,7 +101,7 @@ def _status(name: str) -> int:
 def _outcome(case: Case, registry: Registered) -> str:
     from workorders.kafka.definition.formats import FORMATS
     from workorders.kafka.formats import payloads
-    from workorders.kafka.formats.decoders import RegistryDecoder
+    from workorders.kafka.formats.registry import RegistryDecoder
     from workorders.kafka.ingest.record_mapping import RecordMapping
     from workorders.kafka.partitions import Record
 

@@ -3,18 +3,19 @@
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import fastavro
 import orjson
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
 
 from local_stack.schema_registry import SchemaRegistryServer
 from local_stack.stack import LocalStack
 from workorders.core.items import Rejection
 from workorders.kafka.formats import payloads
 from workorders.kafka.formats.decoded import Decoded, Decoder, Headers
-from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
+from workorders.kafka.formats.registry import RegistryDecoder, SchemaRegistry
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 
@@ -64,22 +65,26 @@ class Registered(SchemaRegistry):
             references: by name the others, with the names of those that they refer to.
             refers: the names of those that the schema refers to; all if not given.
         """
+        self._client = self  # type: ignore[assignment]
         self.asked = 0
         self._references = references or {}
         names = list(self._references) if refers is None else refers
         self._schema = None if schema is None else _schema(schema, names)
 
-    def schema(self, _schema_id: int, fmt: str | None = None) -> Schema:
-        """Return the schema."""
+    def get_schema(self, _schema_id: int, fmt: str | None = None) -> Schema:
+        """Return the schema, as the client of a registry does."""
         self.asked += 1
         if self._schema is None:
-            raise UnknownSchemaError("does not have")
+            raise SchemaRegistryError(404, 40403, "Schema not found")
         return self._schema
 
-    def reference(self, subject: str, _version: int, fmt: str | None = None) -> Schema:
-        """Return the schema of a name."""
+    def get_version(self, subject: str, _version: int, fmt: str | None = None) -> SimpleNamespace:
+        """Return the schema of a name, as the client of a registry does."""
         self.asked += 1
-        return _schema(*self._references[subject])
+        return SimpleNamespace(schema=_schema(*self._references[subject]))
+
+    def clear_caches(self) -> None:
+        """Do nothing, because nothing is cached."""
 
 
 def _schema(schema: Any, references: Sequence[str]) -> Schema:
@@ -87,6 +92,7 @@ def _schema(schema: Any, references: Sequence[str]) -> Schema:
     return Schema(text, "AVRO", [SchemaReference(name, name, 1) for name in references])
 
 
-def decode(decoder: Decoder, payload: bytes, headers: Headers = ()) -> Decoded | Rejection:
+def decode(decoder: Decoder | RegistryDecoder, payload: bytes, headers: Headers = ()) -> Decoded | Rejection:
     """Return what becomes of a value of the topic `orders`."""
-    return payloads.decode(decoder, "value", payload, headers, DEFAULT_MAX_MESSAGE_BYTES)
+    made = Decoder(decoder.decode, decoder.rule)
+    return payloads.decode(made, "value", payload, headers, DEFAULT_MAX_MESSAGE_BYTES)

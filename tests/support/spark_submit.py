@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workorders.kafka.definition.spark import DEFAULT_CONF
+from workorders.kafka.definition.trigger import DEFAULT_CONF
 from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
 from workorders.kafka.spark.kafka_source import split_jars

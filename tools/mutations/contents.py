@@ -22,7 +22,7 @@ CONTENTS = (
     Mutation(
         "unavailable-registry-taken-for-bad-messages",
         1,
-        (Change("kafka/formats/decoders.py", "except RegistryError:", "except ZeroDivisionError:"),),
+        (Change("kafka/formats/registry.py", "except RegistryError:", "except ZeroDivisionError:"),),
         (f"{FORMATS}::test_a_range_stalls_while_the_registry_is_unavailable_and_loses_nothing",),
     ),
     Mutation(

@@ -178,7 +178,7 @@ HOSTILE_SCHEMAS = (
     Mutation(
         "request-for-every-invented-id",
         4,
-        (Change("kafka/formats/decoders.py", "if len(self._faults) < MAX_UNKNOWN or", "if True or"),),
+        (Change("kafka/formats/registry.py", "len(unknown_ids) == MAX_UNKNOWN", "False"),),
         (f"{DECODED}::test_ids_that_senders_invent_are_few_requests_in_a_minute",),
     ),
     Mutation(
@@ -239,7 +239,7 @@ HOSTILE_SCHEMAS = (
     Mutation(
         "schemas-kept-without-a-bound",
         4,
-        (Change("kafka/formats/decoders.py", "while self._characters > _MAX_KEPT_CHARACTERS:", "while False:"),),
+        (Change("kafka/formats/registry.py", "](_MAX_KEPT_CHARACTERS, lambda", "](10**12, lambda"),),
         (f"{DECODED}::test_only_some_characters_of_schemas_are_kept",),
     ),
     Mutation(
@@ -257,7 +257,7 @@ HOSTILE_SCHEMAS = (
     Mutation(
         "schema-of-exponential-time",
         4,
-        (Change("kafka/definition/json_schema_cost.py", "self._looks_within(levels) * size <= _MAX_LOOKS", "True"),),
+        (Change("kafka/definition/json_schema.py", "self._looks_within(levels) * size <= _MAX_LOOKS", "True"),),
         (f"{PROPERTY}::test_json_schema_is_bounded",),  # the only one whose process may hang
     ),
 )

@@ -53,7 +53,7 @@ SPARK_ELSEWHERE = (
     Mutation(
         "login-of-a-registry-in-plain-text",
         0,
-        (Change("kafka/formats/registry.py", 'address.scheme == "http" and', "False and"),),
+        (Change("kafka/formats/registry.py", 'found.scheme == "http" and', "False and"),),
         ("unit/kafka/formats/test_registry.py::test_no_login_crosses_the_network_in_plain_text",),
     ),
     Mutation(
@@ -89,7 +89,7 @@ SPARK_ELSEWHERE = (
     Mutation(
         "password-in-a-url-of-a-spark-setting",
         0,
-        (Change("kafka/definition/spark.py", " or has_login(str(setting)):", ":"),),
+        (Change("kafka/definition/trigger.py", " or has_login(str(setting)):", ":"),),
         ("unit/kafka/definition/test_trigger.py::test_spark_settings_that_leak_or_break_the_promises_are_refused",),
     ),
     Mutation(

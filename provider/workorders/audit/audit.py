@@ -16,14 +16,13 @@ from workorders.audit.messages import Block, assigned, choose_blocks
 from workorders.audit.partitions import Ledger, check_counts, check_ledger, check_ranges
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.client.settings import SettingsOf
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import PartitionOffsets, PartitionState
-from workorders.kafka.status import partition_status
-from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers
-from workorders.kafka.status.partition_status import absence
+from workorders.kafka.status import KafkaAnswer, absence, ask_kafka
 
 if TYPE_CHECKING:
-    from workorders.audit.rereading import Rereading, SettingsOf
+    from workorders.audit.rereading import Rereading
 
 SAMPLE: Final = 200
 """Messages of a partition that are read again, unless another number is asked for."""
@@ -61,14 +60,13 @@ class Audit:
     def __init__(
         self,
         connection: Connection,
-        kafka_settings: "SettingsOf",
-        registry_settings: "SettingsOf",
+        kafka_settings: SettingsOf,
+        registry_settings: SettingsOf,
         *,
         sample: int = SAMPLE,
         max_seconds: float = MAX_SECONDS,
     ) -> None:
         self._connection = connection
-        self._kafka = KafkaAnswers(kafka_settings)
         self._settings = (kafka_settings, registry_settings)
         self._sample = sample
         self._random = Random()  # noqa: S311 - a sample is no secret
@@ -136,7 +134,7 @@ class Audit:
 
     def _tasks(self, trigger: str | None) -> list[_Task]:
         tasks: list[_Task] = []
-        for found, rows, answer in partition_status.ask(self._connection, self._kafka, trigger):
+        for found, rows, answer in ask_kafka(self._connection, self._settings[0], trigger):
             if rows and answer.problem is not None:
                 self._problems.append(f"{found.name}: {answer.problem}")
             logs = {log.partition.topic_partition: log for log in answer.logs or ()}

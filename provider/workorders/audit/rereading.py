@@ -1,6 +1,6 @@
 """Reads messages again from Kafka, and compares each with its work order, after decoding it as the ingest does."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -16,13 +16,10 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
 from workorders.kafka.client.admin import run, shared_admin
 from workorders.kafka.client.range_consumer import UNREADABLE_HEADERS, is_out_of_range, read_range
-from workorders.kafka.client.settings import client_settings
+from workorders.kafka.client.settings import SettingsOf, client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
 from workorders.kafka.partitions import OffsetRange, Record
-
-SettingsOf = Callable[[str], Mapping[str, Any]]
-"""Returns the settings of a connection to Kafka, or to a schema registry; it may raise a ConfigurationError."""
 
 
 class Rereading:
@@ -110,6 +107,7 @@ class Rereading:
     def _keeps_all(self, topic: str) -> bool:
         """Return whether only the beginning of a topic is deleted; False if it is compacted, or that is not known."""
         try:
-            return not run(shared_admin(self._settings).is_compacted(topic))
+            policy = run(shared_admin(self._settings).cleanup_policy(topic))
         except WorkOrdersError:
             return False
+        return policy is not None and "compact" not in policy

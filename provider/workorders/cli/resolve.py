@@ -21,8 +21,7 @@ from workorders.kafka.recovery.resolution import (
     preview,
     remove_topic,
 )
-from workorders.kafka.status.kafka_answers import KafkaSource
-from workorders.kafka.status.partition_status import source_of
+from workorders.kafka.status import KafkaSource, kafka_sources
 from workorders.visible_text import safe
 
 if TYPE_CHECKING:
@@ -127,7 +126,8 @@ def remove_deleted_topic(trigger: TriggerName, topic: _Topic, *, change: Change)
       workorders resolve remove-topic orders orders-2025 --reason "moved to orders-2026"
     """
     with connect_to_write(change.database) as connection:
-        cluster = _open_cluster(source_of(connection, trigger))
+        (source,) = kafka_sources(connection, trigger)
+        cluster = _open_cluster(source)
         connection.rollback()  # no transaction stays open while a person decides
         change.confirm(f"Topic {safe(topic)} will be removed from the ledger of trigger {trigger}.")
         change.record(connection, "resolve remove-topic", trigger=trigger, topic=topic)
@@ -159,7 +159,7 @@ def _open_cluster(source: KafkaSource) -> "KafkaAdmin":
 
 def _resolve(request: DecisionRequest, mode: PreviewedChange) -> None:
     with connect_to_write(mode.database) as connection:
-        source = source_of(connection, request.trigger)
+        (source,) = kafka_sources(connection, request.trigger)
         connection.rollback()
         cluster = _open_cluster(source)
         found = preview(connection, cluster, request)
@@ -173,13 +173,13 @@ def _resolve(request: DecisionRequest, mode: PreviewedChange) -> None:
             print("Nothing was changed.")
             return
         mode.confirm()
-        applied = apply(connection, cluster, found, mode.by, group=source.consumer_group)
+        numbers, warnings = apply(connection, cluster, found, mode.by, group=source.consumer_group)
     if mode.as_json:
-        print_json({"applied": True, "decisions": [_json(decision, number) for number, decision in applied.decisions]})
+        print_json({"applied": True, "decisions": list(map(_json, found, numbers))})
     else:
-        numbers = ", ".join(str(number) for number, _ in applied.decisions)
-        print(f"Applied and recorded as decision {numbers}; see `workorders decisions list`.")
-    for warning in applied.warnings:
+        shown = ", ".join(map(str, numbers))
+        print(f"Applied and recorded as decision {shown}; see `workorders decisions list`.")
+    for warning in warnings:
         note(warning)
 
 

@@ -15,8 +15,7 @@ from workorders.core.history.workload import list_workloads
 from workorders.core.metrics import take_samples
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.partitions import PartitionState
-from workorders.kafka.status.kafka_answers import KafkaAnswers
-from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
+from workorders.kafka.status import PartitionRow, TriggerStatus, collect
 from workorders.monitoring.problems import TRIGGER_FIGURES, Facts, find_idle, find_problems
 from workorders.outbox import admin
 from workorders.visible_text import safe
@@ -81,7 +80,7 @@ def status(
       workorders status --json | jq '.[].partitions[] | select(.state == "stalled")'
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        triggers = collect(connection, KafkaAnswers(kafka_settings), trigger)
+        triggers = collect(connection, kafka_settings, trigger)
         facts = _facts(connection, triggers, trigger) if check else Facts()
     show(triggers, as_json=as_json, shown=_print_all)
     wrong = find_problems(facts)

@@ -13,13 +13,12 @@ from workorders.kafka.exceptions import ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.recovery.resolution import list_decisions
-from workorders.kafka.status import partition_status
-from workorders.kafka.status.partition_status import TriggerStatus
+from workorders.kafka.status import TriggerStatus, collect
 from workorders.monitoring.problems import OLDEST_AGE, oldest_ages
 from workorders.pages import states
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.rendering import render
-from workorders.pages.site import CurrentSite
+from workorders.pages.site import KAFKA_SECONDS, CurrentSite
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -51,7 +50,8 @@ def page(
         decisions = list_decisions(connection, name, limit=_DECISIONS)
         waiting = gaps.list_gaps(connection, trigger=name, limit=_GAPS)
         oldest_age = oldest_ages(take_samples(connection, {OLDEST_AGE})).get(name)
-        (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
+        kafka = site.kafka_settings if asks_kafka else None
+        (status,) = collect(connection, kafka, name, timeout_seconds=KAFKA_SECONDS)
     status = readable(status, viewer)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])

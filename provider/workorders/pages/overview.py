@@ -18,14 +18,13 @@ from workorders.core.ids import time_of
 from workorders.core.metrics import Sample, take_samples
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.status import partition_status
-from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
+from workorders.kafka.status import TRIGGER_TYPE, TriggerStatus, collect
 from workorders.monitoring.problems import TRIGGER_FIGURES, Facts, find_idle, find_problems, oldest_ages
 from workorders.pages import outbox, states
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.kafka_trigger import readable as readable_status
 from workorders.pages.rendering import render
-from workorders.pages.site import CurrentSite
+from workorders.pages.site import KAFKA_SECONDS, CurrentSite
 from workorders.pages.states import severity, word_of_trigger, word_of_workflow
 from workorders.pages.threads import PageRoute
 
@@ -86,9 +85,10 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
             for sample in take_samples(connection, TRIGGER_FIGURES)
             if dict(sample.labels).get("trigger") in names
         ]
+        kafka_settings = site.kafka_settings if asked_kafka else None
         statuses = [
             readable_status(status, viewer)
-            for status in partition_status.collect(connection, site.kafka if asked_kafka else None, with_groups=False)
+            for status in collect(connection, kafka_settings, with_groups=False, timeout_seconds=KAFKA_SECONDS)
             if status.name in names
         ]
         kafka = _kafka_lines(statuses, samples, paused)

@@ -16,9 +16,9 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.settings import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
-from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview
+from workorders.kafka.recovery.resolution import DecisionRequest, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
-from workorders.kafka.status.partition_status import TRIGGER_TYPE, source_of
+from workorders.kafka.status import TRIGGER_TYPE, kafka_sources
 from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.forms import CurrentActor, Reason, require_number
@@ -82,7 +82,7 @@ def page(
     viewer.require(Right.ACT, dag_ids.ingest(name))
     now = datetime.now(UTC)
     with site.reading() as connection:
-        source = source_of(connection, name)
+        (source,) = kafka_sources(connection, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(
@@ -135,7 +135,7 @@ def resolve(
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
     with site.writing() as connection:
-        source = source_of(connection, name)
+        (source,) = kafka_sources(connection, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = read_position("offset", offset), read_time("time", time, datetime.now(UTC))
@@ -153,16 +153,15 @@ def resolve(
         decided = [str(decision) for decision in decisions]
         site.record(actor, "resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
         try:
-            applied: AppliedDecisions = apply_decisions(
+            (number,), warnings = apply_decisions(
                 connection, cluster, decisions, Attribution(actor.name, reason, actor.name), group=source.consumer_group
             )
         except DecisionUncertainError as error:
             raise HTTPException(504, str(error)) from error
-    for warning in applied.warnings:
+    for warning in warnings:
         _LOG.warning("%s", warning)
-    ((number, _),) = applied.decisions
     address = f"{Place.of(request).page(TRIGGER_TYPE, name)}?decided={number}"
-    return RedirectResponse(f"{address}&group=behind" if applied.warnings else address, 303)
+    return RedirectResponse(f"{address}&group=behind" if warnings else address, 303)
 
 
 def given_up(decisions: Sequence[Decision]) -> int:

@@ -10,12 +10,11 @@ from fastapi import Depends, Request
 from psycopg.conninfo import make_conninfo
 
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.pages.access import Viewer
 
-_CONNECT_SECONDS: Final = 5
+KAFKA_SECONDS: Final = 2.0
 """A person waits for the page."""
-_KAFKA_SECONDS: Final = 2.0
+_CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 5
 
 
@@ -35,11 +34,6 @@ class Site:
     """Writes an event into Airflow's audit log: its name, the Dags that get an entry, the user, and details as JSON."""
     origin: str | None = None
     """Scheme and host of Airflow by its configuration, such as https://airflow.example.org; None if it has none."""
-
-    @property
-    def kafka(self) -> KafkaAnswers:
-        """Return what asks Kafka."""
-        return KafkaAnswers(self.kafka_settings, _KAFKA_SECONDS)
 
     def record(self, actor: Viewer, event: str, dag_ids: Sequence[str], **details: str | int | Sequence[str]) -> None:
         """Record a change before it is committed: an entry without a change is possible, and none without an entry.

@@ -5,7 +5,7 @@ from typing import Final
 
 from workorders.core.history.workload import Workload
 from workorders.kafka.partitions import PartitionState
-from workorders.kafka.status.partition_status import TRIGGER_TYPE, PartitionRow, TriggerStatus
+from workorders.kafka.status import TRIGGER_TYPE, PartitionRow, TriggerStatus
 from workorders.monitoring.problems import NOT_RUNNING, STALLED, Problem, Subject
 from workorders.pages.rendering import tone
 

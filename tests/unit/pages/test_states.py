@@ -7,7 +7,7 @@ import pytest
 
 from workorders.core.history.workload import Workload
 from workorders.kafka.partitions import PartitionState
-from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
+from workorders.kafka.status import PartitionRow, TriggerStatus
 from workorders.monitoring.problems import Problem, Subject, find_problems
 from workorders.pages import states
 from workorders.pages.overview import KafkaLine, facts_of

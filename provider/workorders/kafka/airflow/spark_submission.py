@@ -21,8 +21,7 @@ from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.secrets import is_secret_setting
 from workorders.kafka.airflow.connections import connect_server
 from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
-from workorders.kafka.definition.spark import DEFAULT_CONF
-from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.definition.trigger import DEFAULT_CONF, KafkaTriggerDefinition
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.class_archive import use_archive

@@ -1,4 +1,4 @@
-"""Questions to a Kafka cluster: topics, partitions, offsets; the base class asks for consumer groups. Joins none.
+"""Questions to a Kafka cluster: topics, partitions, offsets, consumer groups. Joins none.
 
 Asynchronous, because the triggerer asks for hundreds of triggers at once; `run` serves synchronous callers.
 """
@@ -8,29 +8,35 @@ from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, TopicCollection, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclOperation,
     ConfigResource,
+    ConsumerGroupDescription,
     OffsetSpec,
     TopicDescription,
 )
 
 from workorders.core.exceptions import WorkOrdersError
-from workorders.kafka.client.broker_errors import refused_error
-from workorders.kafka.client.group_offsets import ConsumerGroups
-from workorders.kafka.client.requests import Answers
+from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, FORBIDDEN, refused_error, request_error
+from workorders.kafka.client.requests import Answers, ClusterClient, committed_offsets
 from workorders.kafka.definition.fields import REGEX_MARK, is_subscribed
-from workorders.kafka.exceptions import (
-    KafkaUnavailableError,
-    TopicForbiddenError,
-    UnknownTopicError,
-)
+from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place
 
 T = TypeVar("T")
 
 _FORBIDDEN: Final = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+_GROUP_ACTIVE: Final = frozenset(
+    {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS}
+)
 _NO_SUCH_MESSAGE: Final = -1
 """A broker's answer if no message is as young as a timestamp; every other negative number is no answer."""
 _OFFSETS_SECONDS: Final = 5.0
@@ -53,7 +59,7 @@ def run(question: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(question)
 
 
-class KafkaAdmin(ConsumerGroups):
+class KafkaAdmin(ClusterClient):
     """An administration client of one Kafka cluster; any number of triggers may share it."""
 
     async def cluster_id(self) -> str:
@@ -71,7 +77,15 @@ class KafkaAdmin(ConsumerGroups):
         names = [name for name in subscriptions if not name.startswith(REGEX_MARK)]
         patterns = [name for name in subscriptions if name.startswith(REGEX_MARK)]
         if patterns:
-            names += await self._matching(patterns)
+            # The only question that librdkafka answers by blocking only.
+            metadata = await self._ask_one(
+                lambda client: [asyncio.ensure_future(asyncio.to_thread(client.list_topics, timeout=self._timeout))]
+            )
+            names += [
+                name
+                for name in metadata.topics
+                if not name.startswith("__") and any(is_subscribed(pattern, name) for pattern in patterns)
+            ]
         return await self._describe(sorted(set(names)))
 
     async def writable(self, topics: Iterable[str]) -> dict[str, int | str]:
@@ -106,17 +120,6 @@ class KafkaAdmin(ConsumerGroups):
         ]
         return Answers(found, {**described.errors, **forbidden})
 
-    async def _matching(self, patterns: Sequence[str]) -> list[str]:
-        # The only question that librdkafka answers by blocking only.
-        metadata = await self._ask_one(
-            lambda client: [asyncio.ensure_future(asyncio.to_thread(client.list_topics, timeout=self._timeout))]
-        )
-        return [
-            name
-            for name in metadata.topics
-            if not name.startswith("__") and any(is_subscribed(pattern, name) for pattern in patterns)
-        ]
-
     async def last_stable_offsets(self, partitions: Iterable[Partition]) -> Answers[dict[Partition, int]]:
         """Return the end of what `read_committed` readers may see in each partition."""
         return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
@@ -145,19 +148,21 @@ class KafkaAdmin(ConsumerGroups):
         ]
         return Answers(found, errors)
 
-    async def is_compacted(self, topic: str) -> bool:
-        """Return whether Kafka may delete any message of a topic before its end.
+    async def cleanup_policy(self, topic: str) -> str | None:
+        """Return how a topic is cleaned, such as `compact`; None if the client may not know.
 
         Raises:
-            WorkOrdersError: the cluster did not answer, or refused.
+            WorkOrdersError: the cluster did not answer, or refused the login.
         """
-        settings = await self._ask_one(
-            lambda client: client.describe_configs(
-                [ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=self._timeout
-            ).values(),
-            f"DescribeConfigs on topic {topic}",
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        (result,) = await self._ask(
+            lambda client: client.describe_configs([resource], request_timeout=self._timeout).values()
         )
-        return "compact" in settings["cleanup.policy"].value
+        if not isinstance(result, KafkaException):
+            return str(result["cleanup.policy"].value)
+        if result.args[0].code() in FORBIDDEN:
+            return None
+        raise self._to_domain_error(result)
 
     async def log_ends(
         self, topics: Iterable[str], only: Collection[tuple[str, int]] | None = None, *, to_read: bool = False
@@ -208,15 +213,89 @@ class KafkaAdmin(ConsumerGroups):
         }
         if places and not found and not answers.errors:
             raise lost
-        unanswered: dict[Place, WorkOrdersError] = dict.fromkeys(
-            (partition.topic_partition for partition in answers.found if partition not in found), lost
+        errors = dict(answers.errors)
+        errors |= {partition.topic_partition: lost for partition in answers.found if partition not in found}
+        return Answers(found, errors)
+
+    async def committed(self, group: str, partitions: Iterable[Partition]) -> Answers[dict[Partition, int | None]]:
+        """Return the group's committed offsets; None for a partition without one.
+
+        Raises:
+            KafkaUnavailableError: the group's coordinator did not answer in time.
+            KafkaRefusedError: the cluster refused the client, or it lacks a right to the group.
+        """
+        wanted = list(partitions)
+        if not wanted:
+            return Answers({}, {})
+        return await asyncio.to_thread(committed_offsets, self._settings, group, wanted, self._timeout)
+
+    async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
+        """Write the group's offsets, without joining it.
+
+        Raises:
+            GroupCommitError: the group has members, or the broker refused a partition.
+            CoordinatorMovingError: the group has no coordinator yet; it has one a moment later.
+            KafkaUnavailableError: the cluster did not answer.
+        """
+        if not positions:
+            return
+        offsets = [
+            TopicPartition(partition.topic, partition.partition, offset) for partition, offset in positions.items()
+        ]
+        (answer,) = await self._ask(
+            lambda client: client.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, offsets)], request_timeout=self._timeout
+            ).values()
         )
-        return Answers(found, {**answers.errors, **unanswered})
+        if isinstance(answer, KafkaException):
+            refusal = answer.args[0]
+            if refusal.code() not in _GROUP_ACTIVE:
+                raise self._to_domain_error(answer, f"Read on group {group}") from answer
+            raise self._not_committed(group, str(refusal.str()), {refusal.code()}) from answer
+        # A live member does not make the call raise: each partition of the answer has the error.
+        refused = [found for found in answer.topic_partitions if found.error is not None]
+        if refused and all(found.error.code() in COORDINATOR_UNAVAILABLE for found in refused):
+            raise request_error(self._servers, refused[0].error, self._errors)
+        if refused:
+            places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
+            raise self._not_committed(group, places, {found.error.code() for found in refused})
+
+    def _not_committed(self, group: str, reason: str, codes: set[int]) -> GroupCommitError:
+        to_do = ""
+        if codes & FORBIDDEN:
+            resource = "these topics" if KafkaError.TOPIC_AUTHORIZATION_FAILED in codes else f"group {group}"
+            to_do = f"; grant the user of the Airflow Kafka connection Read on {resource}"
+        elif codes & _GROUP_ACTIVE:
+            to_do = (
+                "; another consumer is in this group: stop it, or give the trigger another group. Kafka's "
+                f"`kafka-consumer-groups.sh --bootstrap-server {self._servers} --describe --members --group {group}` "
+                "lists it"
+            )
+        return GroupCommitError(f"Kafka refused the offsets of consumer group {group}: {reason}{to_do}.")
+
+    async def require_commits(self, group: str) -> None:
+        """Raise unless the client may commit the group's offsets, whose coordinator must have answered just now.
+
+        Raises:
+            KafkaRefusedError: it lacks the right.
+            KafkaUnavailableError: the coordinator did not answer.
+        """
+        # Before its coordinator has answered, librdkafka may abort the process if the connection breaks
+        # (https://github.com/confluentinc/librdkafka/issues/4605).
+        found = await self._ask_one(
+            lambda client: client.describe_consumer_groups(
+                [group], include_authorized_operations=True, request_timeout=self._timeout
+            ).values(),
+            f"Describe on group {group}",
+        )
+        if not _may(found, AclOperation.READ):
+            error = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+            raise refused_error(self._servers, error, f"Read on group {group}")
 
 
-def _may(topic: TopicDescription, operation: AclOperation) -> bool:
-    """Return whether the client may do this with a topic; brokers that do not know its rights list none."""
-    return not topic.authorized_operations or operation in topic.authorized_operations
+def _may(described: TopicDescription | ConsumerGroupDescription, operation: AclOperation) -> bool:
+    """Return whether the client may do this with a topic or a group; brokers that do not know its rights list none."""
+    return not described.authorized_operations or operation in described.authorized_operations
 
 
 def _unwritable(error: WorkOrdersError) -> str:

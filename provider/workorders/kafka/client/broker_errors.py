@@ -95,7 +95,9 @@ def request_error(
         return refused_error(servers, error, right)
     if connections.refusal is not None:
         return refused_error(servers, connections.refusal)
-    return unavailable_error(servers, error, about, connections.reason)
+    about = f"{about}: " if about else ""
+    kind = CoordinatorMovingError if error.code() in COORDINATOR_UNAVAILABLE else KafkaUnavailableError
+    return kind(f"Kafka at {servers} {_what(error)}: {about}{error.str()}{connections.reason}.")
 
 
 def wait_for_answer(servers: str, client: Producer, connections: ConnectionErrors, seconds: float) -> None:
@@ -124,13 +126,6 @@ def refused_error(servers: str, error: KafkaError, right: str = "") -> KafkaRefu
     kind = TopicForbiddenError if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else KafkaRefusedError
     to_do = f"grant {right} to the user" if right else "check the credentials and permissions"
     return kind(f"Kafka at {servers} refused the client: {error.str()}; {to_do} of the Airflow Kafka connection.")
-
-
-def unavailable_error(servers: str, error: KafkaError, about: str = "", why: str = "") -> KafkaUnavailableError:
-    """Return the error to raise; `about` names what is unknown now, if that is not obvious, and `why` ends it."""
-    reason = f"{about}: {error.str()}{why}" if about else f"{error.str()}{why}"
-    kind = CoordinatorMovingError if error.code() in COORDINATOR_UNAVAILABLE else KafkaUnavailableError
-    return kind(f"Kafka at {servers} {_what(error)}: {reason}.")
 
 
 def _what(error: KafkaError) -> str:

@@ -4,7 +4,8 @@ So no other machine needs the files, and there is one form of keys that librdkaf
 password. Java 17 cannot read a key that current OpenSSL encrypts, nor the older forms of keys.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +14,6 @@ from workorders.kafka.exceptions import ClientSettingsError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-_TLS_FILES: Final = ("ssl.ca", "ssl.certificate", "ssl.key")
-"""Settings that have a file's name as `<name>.location`, or a text as `<name>.pem`."""
-_TOKEN_FILES: Final = ("https.ca",)
-"""The same for the endpoint that gives tokens."""
 _PROBE: Final = "probe"
 """In place of a file: librdkafka looks where systems have their authorities."""
 
@@ -31,18 +28,25 @@ def as_texts(settings: Mapping[str, str]) -> dict[str, str]:
     """
     given, protocol = dict(settings), settings.get("security.protocol", "").upper()
     if protocol.startswith("SASL"):
-        _inline(given, _TOKEN_FILES)
+        _inline(given, "https.ca")  # of the endpoint that gives tokens
     if protocol.endswith("SSL"):
-        _inline(given, _TLS_FILES)
+        _inline(given, "ssl.ca", "ssl.certificate", "ssl.key")
         _convert_key(given)
     return given
 
 
-def _inline(given: dict[str, str], names: Iterable[str]) -> None:
+def _inline(given: dict[str, str], *names: str) -> None:
+    """Replace the name of a file, which is `<name>.location`, by its text, which is `<name>.pem`."""
     for name in names:
-        if given.get(f"{name}.location", _PROBE) != _PROBE:
-            given.setdefault(f"{name}.pem", _read_text(given, f"{name}.location"))
-            del given[f"{name}.location"]
+        location = f"{name}.location"
+        if given.get(location, _PROBE) != _PROBE:
+            try:
+                given.setdefault(f"{name}.pem", _read(given, location).decode())
+            except UnicodeDecodeError:
+                raise ClientSettingsError.because(
+                    given, f"the file {given[location]} of {location} is not text in PEM form"
+                ) from None
+            del given[location]
 
 
 def _convert_key(given: dict[str, str]) -> None:
@@ -53,14 +57,11 @@ def _convert_key(given: dict[str, str]) -> None:
         del given["ssl.keystore.location"]
     elif "ssl.key.pem" in given:
         given["ssl.key.pem"] = _pkcs8(given, key_password)
-    _require_pair(given)
-
-
-def _read_text(given: Mapping[str, str], name: str) -> str:
-    try:
-        return _read(given, name).decode()
-    except UnicodeDecodeError:
-        raise ClientSettingsError.because(given, f"the file {given[name]} of {name} is not text in PEM form") from None
+    for one, other in permutations(("ssl.certificate", "ssl.key")):
+        if f"{one}.pem" in given and f"{other}.pem" not in given:
+            raise ClientSettingsError.because(
+                given, f"{one} is given without {other}, and the certificate of a client needs both"
+            )
 
 
 def _read(given: Mapping[str, str], name: str) -> bytes:
@@ -118,13 +119,3 @@ def _as_pem(key: "PrivateKeyTypes") -> str:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat  # noqa: PLC0415
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-
-
-def _require_pair(given: Mapping[str, str]) -> None:
-    certificate, key = ("ssl.certificate", "ssl.key")
-    if (f"{certificate}.pem" in given) == (f"{key}.pem" in given):
-        return
-    there, missing = (certificate, key) if f"{certificate}.pem" in given else (key, certificate)
-    raise ClientSettingsError.because(
-        given, f"{there} is given without {missing}, and the certificate of a client needs both"
-    )

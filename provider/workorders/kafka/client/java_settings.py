@@ -24,10 +24,10 @@ _NAMES: Final = {
 }
 """Settings that the Java client has as well, under this name and with the same values."""
 
-_TRUST_PREFIXES: Final = ("sasl.", "ssl.", "ssl_", "security.", "https.", "enable.sasl.", "enable.ssl.")
-"""Settings of trust and identity: none of these is left out unless it is listed below."""
 _SASL_PREFIXES: Final = ("sasl.", "enable.sasl.", "https.")
 _TLS_PREFIXES: Final = ("ssl.", "ssl_", "enable.ssl.")
+_TRUST_PREFIXES: Final = (*_SASL_PREFIXES, *_TLS_PREFIXES, "security.")
+"""Settings of trust and identity: none of these is left out unless it is listed below."""
 
 _LEFT_OUT: Final = frozenset(
     {

@@ -21,6 +21,9 @@ _HIDDEN: Final = "***"
 _BEGINNING: Final = re.compile(r"^Failed to create [a-z ]+: ")
 _BUILD: Final = re.compile(r": recompile librdkafka.*$")
 _NO_PROVIDER: Final = "No provider for SASL mechanism"
+_OTHER_MECHANISMS: Final = (
+    "Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or OAUTHBEARER: the client is built without this one."
+)
 
 
 def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, Any]) -> Client:
@@ -39,8 +42,9 @@ def new_client(kind: Callable[[dict[str, Any]], Client], settings: Mapping[str, 
         return kind({**settings, **own})
     except KafkaException as error:
         message = error.args[0].str()
+        to_do = _OTHER_MECHANISMS if _NO_PROVIDER in message else "Correct the connection."
         # librdkafka's own text may quote a secret.
-        raise ClientSettingsError.because(settings, _reason(message, settings), _what_to_do(message)) from None
+        raise ClientSettingsError.because(settings, _reason(message, settings), to_do) from None
 
 
 def _system_authorities() -> dict[str, str]:
@@ -62,9 +66,3 @@ def _reason(message: str, settings: Mapping[str, Any]) -> str:
         if value and is_secret_setting(name):  # librdkafka quotes values that it does not understand
             text = text.replace(one_line(value), _HIDDEN)
     return text.rstrip(".")
-
-
-def _what_to_do(message: str) -> str:
-    if _NO_PROVIDER in message:
-        return "Use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or OAUTHBEARER: the client is built without this one."
-    return "Correct the connection."

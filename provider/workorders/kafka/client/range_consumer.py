@@ -74,12 +74,12 @@ def _next(consumer: Consumer, range_: OffsetRange, servers: str, errors: Connect
         if message is None:
             continue
         error, offset = message.error(), message.offset()
+        if error is None:
+            return message if offset is None or offset < range_.end else None
         # librdkafka looks for the group's coordinator, although nothing is joined or committed.
-        if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             continue
-        if error is None and offset is not None:
-            return message if offset < range_.end else None
-        if error is not None and error.code() == KafkaError._PARTITION_EOF:
+        if error.code() == KafkaError._PARTITION_EOF:
             # Its offset is the last stable one: every visible message before it was delivered.
             if offset is None or offset < range_.end:
                 raise IncompleteReadError(
@@ -87,9 +87,9 @@ def _next(consumer: Consumer, range_: OffsetRange, servers: str, errors: Connect
                     f"{offset}; nothing was committed there."
                 )
             return None
-        if error is not None and error.code() in FORBIDDEN:
+        if error.code() in FORBIDDEN:
             raise _refused(range_, refused_error(servers, error, f"Read on topic {range_.partition.topic}"))
-        if error is not None and (error.fatal() or not error.retriable()):
+        if error.fatal() or not error.retriable():
             raise KafkaException(error)
     if errors.refusal is not None:
         raise _refused(range_, refused_error(servers, errors.refusal))

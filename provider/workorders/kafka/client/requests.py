@@ -1,16 +1,18 @@
-"""Requests of one administration client, and what a cluster answers: an error is that of one topic or partition."""
+"""Requests to one cluster, and what it answers: an error is that of one topic or partition."""
 
 import asyncio
 import concurrent.futures
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import (
+    COORDINATOR_UNAVAILABLE,
     LEADER_UNAVAILABLE,
     REQUEST_TIMEOUT_SECONDS,
     ConnectionErrors,
@@ -18,7 +20,7 @@ from workorders.kafka.client.broker_errors import (
 )
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import UnknownTopicError
-from workorders.kafka.partitions import Place
+from workorders.kafka.partitions import Partition, Place
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -28,6 +30,7 @@ Futures = Iterable["concurrent.futures.Future[Any] | asyncio.Future[Any]"]
 _REFRESH: Final = "topic.metadata.refresh.interval.ms"
 """How often a client asks which brokers there are. With librdkafka's own 5 minutes, a client would wait as long for a
 broker that is gone, even if others answer."""
+_AGAIN_SECONDS: Final = 0.2
 _UNKNOWN_TOPIC: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
@@ -88,11 +91,7 @@ class ClusterClient:
         return results
 
     async def _ask_one(self, ask: Callable[[AdminClient], Futures], right: str = "") -> Any:
-        """Return the result of one request, which needs the right.
-
-        Raises:
-            WorkOrdersError: it failed.
-        """
+        """Return the result of one request, which needs the right; raise a `WorkOrdersError` if it failed."""
         (result,) = await self._ask(ask)
         if isinstance(result, KafkaException):
             raise self._to_domain_error(result, right) from result
@@ -104,12 +103,7 @@ class ClusterClient:
         ask: Callable[[AdminClient], Futures],
         right_of: Callable[[Place], str] = lambda _: "",
     ) -> Answers[dict[K, Any]]:
-        """Return the results of one request for each place, in the order of the places.
-
-        Raises:
-            KafkaUnavailableError: no broker answered any of them.
-            KafkaRefusedError: the cluster refused the client.
-        """
+        """Return the results of one request for each place, in their order; raise if no broker answered any of it."""
         results = dict(zip(places, await self._ask(ask), strict=True)) if places else {}
         failures = {place: result for place, result in results.items() if isinstance(result, KafkaException)}
         errors = {place: self._to_domain_error(failure, right_of(place)) for place, failure in failures.items()}
@@ -130,3 +124,54 @@ def _is_unanswered(failure: BaseException) -> bool:
     """Return whether no broker answered: other negative codes are errors of the client itself."""
     code: int = failure.args[0].code() if isinstance(failure, KafkaException) else 0
     return code < 0 and code not in _UNKNOWN_TOPIC | LEADER_UNAVAILABLE
+
+
+def committed_offsets(
+    settings: Mapping[str, str], group: str, wanted: list[Partition], timeout_seconds: float
+) -> Answers[dict[Partition, int | None]]:
+    """Return what `KafkaAdmin.committed` does, by a consumer without a subscription, which joins nothing.
+
+    It waits for the group's coordinator. The administration client has this request as well, but librdkafka ends the
+    process with a segmentation fault while the coordinator is being elected
+    (https://github.com/confluentinc/librdkafka/issues/5040).
+    """
+    connections = ConnectionErrors()
+
+    def to_domain_error(error: KafkaError) -> WorkOrdersError:
+        resource = "these topics" if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else f"group {group}"
+        about, servers = f"the offsets of consumer group {group} are unknown", settings.get("bootstrap.servers", "")
+        return request_error(servers, error, connections, about=about, right=f"Describe on {resource}")
+
+    own = {"group.id": group, "enable.auto.commit": False, "error_cb": connections}
+    consumer = new_client(Consumer, {"log_level": 2, **settings, **own})
+    try:
+        found = _until_coordinated(consumer, wanted, time.monotonic() + timeout_seconds)
+    except KafkaException as error:
+        # A missing right to the group lets the request time out, and comes as an event.
+        event = consumer.poll(0)
+        raise to_domain_error((event.error() if event is not None else None) or error.args[0]) from error
+    finally:
+        consumer.close()
+    places = {partition.topic_partition: partition for partition in wanted}
+    offsets: dict[Partition, int | None] = {}
+    errors: dict[Place, WorkOrdersError] = {}
+    for answer in found:
+        place = (answer.topic, answer.partition)
+        if answer.error is not None:
+            errors[place] = to_domain_error(answer.error)
+        else:
+            # librdkafka has negative numbers for "none".
+            offsets[places[place]] = answer.offset if answer.offset >= 0 else None
+    return Answers(offsets, errors)
+
+
+def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline: float) -> list[TopicPartition]:
+    """Retry while the group's coordinator is being elected, which librdkafka learns only from a refusal."""
+    places = [TopicPartition(partition.topic, partition.partition) for partition in wanted]
+    while True:
+        try:
+            return consumer.committed(places, max(deadline - time.monotonic(), _AGAIN_SECONDS))
+        except KafkaException as error:
+            if error.args[0].code() not in COORDINATOR_UNAVAILABLE or time.monotonic() > deadline:
+                raise
+            consumer.poll(_AGAIN_SECONDS)

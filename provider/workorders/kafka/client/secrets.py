@@ -45,8 +45,11 @@ class JobSecrets:
         Raises:
             ConfigurationError: a variable is not set, is not a JSON object, or names a file that cannot be read.
         """
-        _, url = _get_secret(KAFKA_VARIABLE), _get_secret(DATABASE_URL_VARIABLE)
-        return cls(url, settings_from_environment(KAFKA_VARIABLE) or {}, settings_from_environment(REGISTRY_VARIABLE))
+        kafka, url = settings_from_environment(KAFKA_VARIABLE), find_secret(DATABASE_URL_VARIABLE)
+        if kafka is None or url is None:
+            name = KAFKA_VARIABLE if kafka is None else DATABASE_URL_VARIABLE
+            raise ConfigurationError(f"Neither of the environment variables {name} and {name}{FILE_SUFFIX} is set.")
+        return cls(url, kafka, settings_from_environment(REGISTRY_VARIABLE))
 
     @contextmanager
     def in_environment(self, **others: str) -> Iterator[None]:
@@ -56,16 +59,14 @@ class JobSecrets:
         arguments. These variables exist in no attribute of the operator, in no argument, and in no log.
         """
         variables = {**self.to_environment(), **others}
-        before = {name: os.environ.get(name) for name in variables}
+        before = {name: value for name, value in os.environ.items() if name in variables}
         os.environ.update(variables)
         try:
             yield
         finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            for name in variables:
+                os.environ.pop(name, None)
+            os.environ.update(before)
 
     def mask(self, text: str) -> str:
         """Return the text with `***` for each secret of the settings, also as the clients get it.
@@ -112,10 +113,3 @@ def settings_from_environment(name: str) -> dict[str, Any] | None:
             f"{EXAMPLES[name]}."
         )
     return found
-
-
-def _get_secret(name: str) -> str:
-    secret = find_secret(name)
-    if secret is None:
-        raise ConfigurationError(f"Neither of the environment variables {name} and {name}{FILE_SUFFIX} is set.")
-    return secret

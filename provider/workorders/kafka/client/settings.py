@@ -12,6 +12,9 @@ from workorders.kafka.exceptions import ClientSettingsError
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
 
+SettingsOf = Callable[[str], Mapping[str, Any]]
+"""Returns the settings of a connection to Kafka, or to a schema registry; it may raise a ConfigurationError."""
+
 JAVA: Final = "java"
 """Field of the extras with settings for Spark's Java client alone."""
 _ALIASES: Final = {
@@ -89,7 +92,7 @@ def _require_server_verification(given: Mapping[str, str]) -> None:
         )
 
 
-def open_admin(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]], **options: Any) -> "KafkaAdmin":
+def open_admin(connection_id: str, settings_of: SettingsOf, **options: Any) -> "KafkaAdmin":
     """Open a client by the id of its Kafka connection, with options of `KafkaAdmin`; no request is sent yet.
 
     Raises:

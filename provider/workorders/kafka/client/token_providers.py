@@ -27,8 +27,7 @@ _EXPIRED: Final = ("expired", 0.0)
 def msk_iam(config: str) -> tuple[str, float]:
     """Return a token for Amazon MSK, and the Unix time in seconds at which it expires.
 
-    Args:
-        config: the setting `sasl.oauthbearer.config`, which is `region=` and the region of the cluster.
+    The setting `sasl.oauthbearer.config` is `region=` and the region of the cluster.
     """
     from aws_msk_iam_sasl_signer import MSKAuthTokenProvider  # noqa: PLC0415 - an extra of Airflow's Kafka provider
 
@@ -44,7 +43,13 @@ def token_callback(settings: Mapping[str, object]) -> TokenProvider:
         KafkaRefusedError: it failed.
     """
     name, servers = str(settings[CALLBACK]), settings.get("bootstrap.servers")
-    function = _imported(name, settings)
+    module, _, attribute = name.rpartition(".")
+    try:
+        function: TokenProvider = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ClientSettingsError.because(
+            settings, f"{CALLBACK} names {name}, which cannot be imported on this machine ({error})"
+        ) from None
     try:
         # librdkafka would wait for ten seconds, and lose the reason.
         tokens = [function(str(settings.get("sasl.oauthbearer.config", "")))]
@@ -62,14 +67,3 @@ def token_callback(settings: Mapping[str, object]) -> TokenProvider:
             return _EXPIRED
 
     return callback
-
-
-def _imported(name: str, settings: Mapping[str, object]) -> TokenProvider:
-    module, _, function = name.rpartition(".")
-    try:
-        found: TokenProvider = getattr(import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ClientSettingsError.because(
-            settings, f"{CALLBACK} names {name}, which cannot be imported on this machine ({error})"
-        ) from None
-    return found

@@ -33,11 +33,6 @@ class Condition:
         found = value is not None if self.values is None else value in self.values
         return found is not self.is_negated
 
-    @property
-    def is_of_body(self) -> bool:
-        """Whether only an input can tell."""
-        return self.selector.text.startswith("body")
-
 
 @dataclass(frozen=True)
 class MessageFilter:
@@ -80,16 +75,12 @@ class MessageFilter:
         return all(
             condition.holds(condition.selector.value(given))
             for condition in self.conditions
-            if not (is_rejected and condition.is_of_body)
+            if not (is_rejected and condition.selector.text.startswith("body"))
         )
 
 
 def _conditions(text: Any, given: Any) -> list[Condition]:
-    """Return the conditions of one selector.
-
-    Raises:
-        ValueError: the selector or its condition has another form.
-    """
+    """Return the conditions of one selector; raise as `MessageFilter.parse`."""
     try:
         selector = Selector.parse(text)
     except ConfigurationError as error:

@@ -1,15 +1,18 @@
 """The fields of a Kafka trigger's file; five lines are enough."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, TypeAlias
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from workorders.core.definitions.fields import (
     KIB,
     MIB,
     ConnectionId,
+    Definition,
     FieldError,
+    ImportPath,
     Whole,
     byte_count,
     each_once,
@@ -18,7 +21,7 @@ from workorders.core.definitions.fields import (
 )
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
-from workorders.core.secrets import is_secret_header
+from workorders.core.secrets import assigns_secret, has_login, is_secret_header, is_secret_reference, is_secret_setting
 from workorders.core.selectors import Selector
 from workorders.kafka.definition.fields import (
     HeaderNames,
@@ -32,7 +35,6 @@ from workorders.kafka.definition.fields import (
 from workorders.kafka.definition.filter import FilterField
 from workorders.kafka.definition.formats import FORMATS, REGISTRY_FORMATS
 from workorders.kafka.definition.json_schema import JsonSchemaField
-from workorders.kafka.definition.spark import SparkSettings
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
@@ -42,15 +44,62 @@ else:
     ValueFormat = Literal[tuple(FORMATS)]
     KeyFormat = Literal["text", *REGISTRY_FORMATS]
 
-DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
-"""A stall of more than an hour rarely ends by itself; a shorter one sends no alert."""
+# A cold application's time is the JVM's start. Compiling with C1 alone and collecting with one thread took it from 13
+# to 11 s on two cores; a batch is too short for the other compiler to pay.
+DEFAULT_CONF: Final[Mapping[str, str]] = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN",
+}
+"""Spark settings of the application; a trigger's `conf` overrides them."""
 
-MAX_VIRTUAL_PARTITIONS: Final = 32
-"""Each one of a partition takes another relation in Spark's plan."""
+_EXACTLY_ONCE: Final = re.compile(
+    r"group\.?id|isolation\.?level|(?:starting|ending)\.?offsets|fail\.?on\.?data\.?loss|min\.?partitions"
+    r"|auto\.?commit|auto\.?offset\.?reset",
+    re.IGNORECASE,
+)
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "spark.app.name": "it is derived from the trigger's name",
+    "spark.master": "it belongs to the Spark connection",
+    "spark.submit.deploymode": "it belongs to the Spark connection",
+}
 
 
 def _group(value: str, info: ValidationInfo) -> str:
     return value or f"workorders-{info.data.get('name', '')}"
+
+
+def _conf(value: Any) -> dict[str, str | int | bool]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected Spark settings such as {{spark.driver.memory: 2g}}, got {value!r}.")
+    for key, setting in value.items():
+        if not isinstance(key, str) or not key.startswith("spark."):
+            raise ValueError(f"expected names of settings that begin with spark., got {key!r}.")
+        # Secrets first, so that no other error repeats one.
+        is_secret = is_secret_setting(key) or assigns_secret(str(setting))
+        if (is_secret and not is_secret_reference(key)) or has_login(str(setting)):
+            raise ValueError(
+                f"{key} may carry a secret, but Spark's settings are stored and shown; use a connection, or name a "
+                f"file."
+            )
+        if not isinstance(setting, str | int | bool):
+            raise ValueError(f"expected a text, a whole number, true or false for {key}, got {setting!r}.")
+        if key.lower() in _ELSEWHERE:
+            raise ValueError(f"{key} cannot be set here; {_ELSEWHERE[key.lower()]}.")
+        if _EXACTLY_ONCE.search(key):
+            raise ValueError(f"{key} would break exactly-once or the order of messages; leave it out.")
+    return dict(value)
+
+
+class SparkSettings(Definition):
+    """Settings of the Spark application; the master and the deploy mode are the Spark connection's."""
+
+    conf: Annotated[dict[str, str | int | bool], BeforeValidator(_conf)] = Field(default_factory=dict)
+    """Spark's settings by their full names, such as `spark.driver.memory: 2g`. Secrets, and what would break
+    exactly-once, are refused. The cores of an executor are the partitions that it ingests at the same time."""
+    max_writers: Whole | None = Field(default=None, ge=1, le=10_000)
+    """Maximum number of ranges of a batch that are written at the same time, each through its own connection to
+    Postgres. More ranges are written one group after the other. By default, as many as Spark has cores."""
+    engine: Annotated[ImportPath | None, expecting("a class in a module such as shop.engines.Serverless")] = None
+    """Import path of a class of yours that submits the batches elsewhere, instead of to the Spark connection."""
 
 
 class KafkaTriggerDefinition(TriggerDefinition):
@@ -92,7 +141,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Maximum number of bytes per round of a batch, estimated from previous sizes."""
     rate_limit_per_second: Rate | None = None
     """Maximum messages per second, averaged over the batches; no limit if not given."""
-    virtual_partitions: Whole = Field(default=1, ge=1, le=MAX_VIRTUAL_PARTITIONS)
+    virtual_partitions: Whole = Field(default=1, ge=1, le=32)  # each takes another relation in Spark's plan
     """Maximum number of virtual partitions that a range is cut into. They are read and written at the same
     time, in any order, each in its own transaction. Not together with `sequence`, nor with a workflow that has an
     `ordering_key` or `concurrency: 1`."""
@@ -136,7 +185,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Share of a range's messages (above 0, below 1): if more are rejected, and at least ten, the partition stalls and
     they are not recorded. Each virtual partition is counted alone. No limit if not given."""
 
-    alert_after: Annotated[float, seconds(0)] = DEFAULT_ALERT_AFTER_SECONDS
+    alert_after: Annotated[float, seconds(0)] = 3600.0  # a longer stall rarely ends by itself
     """Time after which a stall causes an alert."""
 
     max_active_batches: Whole = Field(default=4, ge=1, le=1000)

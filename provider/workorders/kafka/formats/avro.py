@@ -20,7 +20,6 @@ import orjson
 from workorders.kafka.formats.decoded import (
     BAD_BYTES,
     BAD_VALUE,
-    MAX_DEPTH,
     Budget,
     OverBudgetError,
     ReadPayload,
@@ -33,6 +32,8 @@ _BYTES: Final = {"float": 4, "double": 8, "null": 0}
 _MARK: Final = "workorders-"
 _KEPT: Final = ("type", "name", "namespace", "symbols", "size", "logicalType", "precision", "scale")
 """What a reader needs of a type. The library believes other names, such as its mark of a parsed schema."""
+_MAX_DEPTH: Final = 200
+"""Levels of a schema's types; orjson writes 254."""
 _MAX_SCALE: Final = 1000
 """A decimal of a few bytes is a text of as many digits."""
 _MAX_DECIMAL_BYTES: Final = 1000
@@ -122,17 +123,13 @@ class Types:
 
 def _levels(inner: Sequence[Size]) -> int:
     levels = 1 + max((size.levels for size in inner), default=0)
-    if levels > MAX_DEPTH:
-        raise UnsafeSchemaError(f"its types have more than {MAX_DEPTH} levels")
+    if levels > _MAX_DEPTH:
+        raise UnsafeSchemaError(f"its types have more than {_MAX_DEPTH} levels")
     return levels
 
 
 def _marked(schema: Any) -> Any:
-    """Return a schema whose floating point numbers and logical types are read by `_TEXTS`, which counts records, too.
-
-    Raises:
-        UnsafeSchemaError: a decimal of a few bytes is a very long text.
-    """
+    """Return a schema whose numbers of floating point and logical types `_TEXTS` reads, which counts records, too."""
     if isinstance(schema, list):
         return [_marked(one) for one in schema]
     if isinstance(schema, dict):
@@ -279,11 +276,7 @@ def _base64(value: bytes) -> str:
 
 
 def _require_readable(named: Mapping[str, Any], stream: BytesIO, schema: Any, path: str) -> None:
-    """Read a value piece by piece.
-
-    Raises:
-        RefusedPayloadError: names the first piece that cannot be read, by its path.
-    """
+    """Read a value piece by piece; raise a `RefusedPayloadError` that names the first bad one by its path."""
     match schema:
         case {"type": "record" | "error", "fields": fields}:
             for field in fields:

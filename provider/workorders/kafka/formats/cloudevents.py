@@ -8,7 +8,7 @@ import orjson
 
 from workorders.core.creation.json_validation import kind_of
 from workorders.core.items import Rejection
-from workorders.kafka.formats.decoded import Budget, Decoded, Headers
+from workorders.kafka.formats.decoded import Budget, Decoded, Decoder, Headers
 
 _STRUCTURED: Final = "application/cloudevents"
 _JSON_EVENT: Final = "application/cloudevents+json"
@@ -16,47 +16,36 @@ _BATCH: Final = "application/cloudevents-batch"
 _OWN_MESSAGES: Final = "the sender must send each event as a message"
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 _PREFIX: Final = "ce_"
-_ATTRIBUTE: Final = re.compile(r"ce_(?!data$)[a-z0-9]+")
+_OF_EVENT: Final = re.compile(r"content-type|ce_(?!data$)[a-z0-9]+")
 _JSON_DATA: Final = re.compile(r"[^;]*[/+]json *(?:;.*)?", re.IGNORECASE)
 
 
-class CloudEventsDecoder:
-    """Makes the JSON of events in structured mode (`content-type: application/cloudevents+json`) or in binary mode."""
-
-    def rule(self, _payload: bytes | None) -> str:
-        """Return the name of the format."""
-        return "the format of CloudEvents"
-
-    def decode(self, payload: bytes | None, headers: Headers, _budget: Budget) -> Decoded | Rejection:
-        """Return an event as JSON, or why the message is none; a null value in binary mode is an event without data."""
-        found: dict[str, bytes | None] = {}
-        for name, value in headers:
-            text = name.decode(errors="replace") if isinstance(name, bytes) else name
-            found.setdefault(text.lower(), value)
-        try:
-            texts = {name: value.decode() for name, value in found.items() if value is not None and _is_of_event(name)}
-        except UnicodeDecodeError:
-            return Rejection("not-a-cloudevent", "a header of the event is not UTF-8")
-        content_type = texts.pop("content-type", None)
-        if (content_type or "").lower().startswith(_STRUCTURED):
-            return _structured(payload, content_type or "")
-        attributes = {name.removeprefix(_PREFIX): value for name, value in texts.items()}
-        if not attributes:
-            return Rejection(
-                "not-a-cloudevent",
-                f"the message has neither ce_ headers nor the header content-type: {_JSON_EVENT}; the sender must set "
-                f"the one or the other",
-            )
-        return _lacking(attributes, "the header ce_") or _binary(payload, attributes, content_type)
+def make_decoder(_json_schema: str | None) -> Decoder:
+    """Return what reads events in structured mode (`content-type: application/cloudevents+json`) or in binary mode."""
+    return Decoder(_decode, lambda _: "the format of CloudEvents")
 
 
-def make_decoder(_json_schema: str | None) -> CloudEventsDecoder:
-    """Return what reads events."""
-    return CloudEventsDecoder()
-
-
-def _is_of_event(name: str) -> bool:
-    return name == "content-type" or _ATTRIBUTE.fullmatch(name) is not None
+def _decode(payload: bytes | None, headers: Headers, _budget: Budget) -> Decoded | Rejection:
+    """Return an event as JSON, or why the message is none; a null value in binary mode is an event without data."""
+    found: dict[str, bytes | None] = {}
+    for name, value in headers:
+        text = name.decode(errors="replace") if isinstance(name, bytes) else name
+        found.setdefault(text.lower(), value)
+    try:
+        texts = {name: data.decode() for name, data in found.items() if data is not None and _OF_EVENT.fullmatch(name)}
+    except UnicodeDecodeError:
+        return Rejection("not-a-cloudevent", "a header of the event is not UTF-8")
+    content_type = texts.pop("content-type", None)
+    if (content_type or "").lower().startswith(_STRUCTURED):
+        return _structured(payload, content_type or "")
+    attributes = {name.removeprefix(_PREFIX): value for name, value in texts.items()}
+    if not attributes:
+        return Rejection(
+            "not-a-cloudevent",
+            f"the message has neither ce_ headers nor the header content-type: {_JSON_EVENT}; the sender must set the "
+            f"one or the other",
+        )
+    return _lacking(attributes, "the header ce_") or _binary(payload, attributes, content_type)
 
 
 def _structured(payload: bytes | None, content_type: str) -> Decoded | Rejection:

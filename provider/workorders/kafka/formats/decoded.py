@@ -1,13 +1,11 @@
 """What a decoder makes of a key or a value, and how it refuses one."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from workorders.core.items import Rejection
 
 Headers = Sequence[tuple[str | bytes, bytes | None]]
-MAX_DEPTH: Final = 200
-"""Levels of a schema's types; orjson writes 254."""
 _MAX_NAME: Final = 256
 _MAX_PATH: Final = 200
 _FREE: Final = 64 * 1024
@@ -31,7 +29,6 @@ class Budget:
     __slots__ = ("_left", "max_bytes")
 
     def __init__(self, payload_bytes: int, max_bytes: int) -> None:
-        """Allow at most `max_bytes`."""
         self.max_bytes = self._left = min(max_bytes, _FREE + _BYTES_PER_BYTE * payload_bytes)
 
     def spend(self, size: int) -> None:
@@ -42,20 +39,16 @@ class Budget:
         """
         self._left -= size
         if self._left < 0:
-            raise OverBudgetError(self.max_bytes)
+            raise OverBudgetError
 
 
-class Decoder(Protocol):
-    """Makes JSON of keys or values."""
+class Decoder(NamedTuple):
+    """Makes JSON of keys or values: of bytes, or of None where headers are read."""
 
-    def rule(self, payload: Any, /) -> str:
-        """Return the name of what a payload must fulfill."""
-
-    def decode(self, payload: Any, headers: Headers, budget: Budget, /) -> Decoded | Rejection:
-        """Return a payload as JSON, or why that cannot be: bytes, or None where headers are read.
-
-        It may raise anything; `Payloads` makes rejections of it.
-        """
+    decode: Callable[[Any, Headers, Budget], Decoded | Rejection]
+    """Returns a payload as JSON, or why that cannot be. It may raise anything; `Payloads` makes rejections of it."""
+    rule: Callable[[Any], str]
+    """Returns the name of what a payload must fulfill."""
 
 
 ReadPayload = Callable[[bytes, Budget], bytes]
@@ -68,28 +61,20 @@ anything if the schema cannot be used."""
 class OverBudgetError(ValueError):
     """A payload would be far more JSON than its bytes."""
 
-    def __init__(self, max_bytes: int) -> None:
-        """Name the limit."""
-        super().__init__(f"as JSON, it has more than {max_bytes} bytes; the sender must split it")
-
 
 class RefusedPayloadError(ValueError):
     """A payload breaks its schema, or cannot be JSON unchanged; the text is a clause that contains no data."""
 
     def __init__(self, clause: str, code: str = "undecodable") -> None:
-        """Keep the reason of the rejection."""
         super().__init__(clause)
         self.code = code
 
     @classmethod
     def at(cls, path: str, clause: str, remedy: str) -> "RefusedPayloadError":
-        """Return the error of a value that cannot be JSON without being changed.
+        """Return the error of a value that cannot be JSON without being changed, and what the sender can do.
 
-        Args:
-            path: of the value, as a JSON Pointer into the result, with `*` for the key of a map, which is data. Each
-                rejection stores it, so of a long one the end is kept.
-            clause: what is wrong with the value.
-            remedy: what the sender can do.
+        The path is a JSON Pointer into the result, with `*` for the key of a map, which is data. Each rejection stores
+        it, so of a long one the end is kept.
         """
         shown = path if len(path) <= _MAX_PATH else f"...{path[-_MAX_PATH:]}"
         return cls(f"{shown or 'it'} {clause}; {remedy}")

@@ -9,7 +9,15 @@ import jsonschema_rs
 import orjson
 
 from workorders.kafka.definition.json_schema import Validator
-from workorders.kafka.formats.decoded import BAD_VALUE, Budget, Decoded, Headers, ReadPayload, RefusedPayloadError
+from workorders.kafka.formats.decoded import (
+    BAD_VALUE,
+    Budget,
+    Decoded,
+    Decoder,
+    Headers,
+    ReadPayload,
+    RefusedPayloadError,
+)
 
 _MAX_RULE: Final = 200
 
@@ -46,24 +54,13 @@ def _require_valid(validator: Validator, payload: bytes) -> None:
         raise RefusedPayloadError("a rule does not hold for a value of very many levels", "schema-violated") from None
 
 
-class FileSchemaDecoder:
-    """Checks plain JSON by the schema of a trigger's file."""
-
-    def __init__(self, schema: str) -> None:
-        """Take a JSON Schema as text."""
-        self._validator = Validator(json.loads(schema))
-
-    def rule(self, _payload: bytes) -> str:
-        """Return the name of the field."""
-        return "json_schema"
-
-    def decode(self, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
-        """Return the payload itself, also if it is no JSON, which the validation of all values names."""
-        with suppress(orjson.JSONDecodeError):
-            _require_valid(self._validator, payload)
-        return Decoded(payload)
+def make_decoder(json_schema: str | None) -> Decoder:
+    """Return what checks plain JSON by the schema of a trigger's file; without one, everything is accepted."""
+    return Decoder(partial(_check, Validator(json.loads(json_schema or "true"))), lambda _: "json_schema")
 
 
-def make_decoder(json_schema: str | None) -> FileSchemaDecoder:
-    """Return what checks plain JSON by a schema; without one, everything is accepted."""
-    return FileSchemaDecoder(json_schema or "true")
+def _check(validator: Validator, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
+    """Return the payload itself, also if it is no JSON, which the validation of all values names."""
+    with suppress(orjson.JSONDecodeError):
+        _require_valid(validator, payload)
+    return Decoded(payload)

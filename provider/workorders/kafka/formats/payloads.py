@@ -57,27 +57,20 @@ class Payloads:
                 f"and this process has no settings of it; nothing was read. Define the connection, or set "
                 f"WORKORDERS_SCHEMA_REGISTRY."
             )
+        if (definition.format, definition.key_format, definition.json_schema) == ("json", "text", None):
+            return None
         settings = None if registry is None else orjson.dumps(dict(registry), option=orjson.OPT_SORT_KEYS).decode()
         schema = None if definition.json_schema is None else orjson.dumps(definition.json_schema).decode()
-        found = cls(definition.format, definition.key_format, settings, schema, definition.max_message_bytes)
-        return found if found.decodes_values or found.decodes_keys else None
-
-    @property
-    def decodes_values(self) -> bool:
-        """Whether a value is more than JSON that is taken as it is."""
-        return self.value != "json" or self.json_schema is not None
-
-    @property
-    def decodes_keys(self) -> bool:
-        """Whether a key is more than a text."""
-        return self.key != "text"
+        return cls(definition.format, definition.key_format, settings, schema, definition.max_message_bytes)
 
     def decode_value(self, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
-        """Return a value as JSON, or why that cannot be; None for a null value that stays one.
+        """Return a value as JSON, or why that cannot be; None for one that is taken as it is, such as a null value.
 
         Raises:
             RegistryError: the registry did not answer, or refused the client.
         """
+        if (self.value, self.json_schema) == ("json", None):
+            return None
         if payload is None and not FORMATS[self.value].reads_headers:
             return None
         decoder = _decoder(self.value, "value", self.registry, self.json_schema)
@@ -107,12 +100,13 @@ def decode(decoder: Decoder, kind: str, payload: bytes | None, headers: Headers,
     try:
         found = decoder.decode(payload, headers, budget)
         if isinstance(found, Decoded) and len(found.json) > budget.max_bytes:
-            raise OverBudgetError(budget.max_bytes)
+            raise OverBudgetError
         return found
     except RegistryError:
         raise
-    except OverBudgetError as error:
-        return Rejection("too-large", f"the {kind} violates {decoder.rule(payload)}: {error}")
+    except OverBudgetError:
+        clause = f"as JSON, it has more than {budget.max_bytes} bytes; the sender must split it"
+        return Rejection("too-large", f"the {kind} violates {decoder.rule(payload)}: {clause}")
     except RefusedPayloadError as refused:
         return Rejection(refused.code, f"the {kind} violates {decoder.rule(payload)}: {refused}")
     except BaseException as error:
@@ -131,7 +125,7 @@ def _decoder(format_: str, kind: str, registry: str | None, json_schema: str | N
     if registry is None or not found.has_registry:
         decoder: Decoder = module.make_decoder(json_schema)
         return decoder
-    from workorders.kafka.formats.decoders import RegistryDecoder  # noqa: PLC0415
-    from workorders.kafka.formats.registry import SchemaRegistry  # noqa: PLC0415
+    from workorders.kafka.formats.registry import RegistryDecoder, SchemaRegistry  # noqa: PLC0415
 
-    return RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, kind, found.registry_format)
+    made = RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, kind, found.registry_format)
+    return Decoder(made.decode, made.rule)

@@ -170,11 +170,7 @@ class _Messages:
     """The message types of a schema, with what a message of each is at least as JSON."""
 
     def __init__(self, pool: Any, files: Sequence[Any]) -> None:
-        """Walk the types of files.
-
-        Raises:
-            UnsafeSchemaError: a name is very long.
-        """
+        """Walk the types of files; raise as `parse`."""
         self.pool = pool
         self._costs: dict[str, int] = {}
         self._worst = 0
@@ -199,17 +195,12 @@ class _Messages:
         found = self._costs.get(message_type.full_name)
         if found is None:
             printed = [field for field in message_type.fields if not field.has_presence]
-            size = 2 + sum(len(field.name) + 4 + len(_default_symbol(field)) for field in printed)
+            enums = [field.enum_type for field in printed if field.enum_type is not None and not field.is_repeated]
+            size = 2 + sum(len(field.name) + 4 for field in printed) + sum(len(enum.values[0].name) for enum in enums)
             if message_type.GetOptions().map_entry:
                 size = 0
             found = self._costs[message_type.full_name] = max(size, len(message_type.fields))
         return found
-
-
-def _default_symbol(field: Any) -> str:
-    if field.enum_type is None or field.is_repeated:
-        return ""
-    return str(field.enum_type.values[0].name)
 
 
 @dataclass(slots=True)
@@ -275,8 +266,12 @@ class _Reading:
         for value in values:
             if isinstance(value, int):
                 self._require_number(field, value)
-            elif field.type == FieldDescriptor.TYPE_STRING and not _is_utf8(value):
-                raise RefusedPayloadError(f"the field {field.name} is a text that is not UTF-8; {BAD_VALUE}")
+            elif field.type == FieldDescriptor.TYPE_STRING:
+                try:
+                    str(value, "utf-8")
+                except UnicodeDecodeError:
+                    clause = f"the field {field.name} is a text that is not UTF-8; {BAD_VALUE}"
+                    raise RefusedPayloadError(clause) from None
             elif field.message_type is not None:
                 self._require_message(field.message_type, value)
 
@@ -350,14 +345,6 @@ def _message_indexes(payload: bytes) -> tuple[list[int], bytes]:
 def _has_same_bytes(written: bytes, payload: bytes | memoryview) -> bool:
     # The order of fields, and of the entries of a map, is up to the sender.
     return written == payload or (len(written) == len(payload) and Counter(written) == Counter(payload))
-
-
-def _is_utf8(value: memoryview) -> bool:
-    try:
-        str(value, "utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _field(payload: memoryview, place: int) -> tuple[int, int, int | memoryview, int]:

@@ -172,7 +172,7 @@ class RecordMapping:
             RegistryError: the registry did not answer, or refused the client.
         """
         decoded = None
-        if payloads.decodes_values and len(record.value or b"") <= self.max_message_bytes:
+        if len(record.value or b"") <= self.max_message_bytes:
             decoded = payloads.decode_value(record.value, record.headers)
         if isinstance(decoded, Rejection):
             return Item(stream, record.offset, request, None, decoded, record.value)
@@ -183,7 +183,7 @@ class RecordMapping:
         written = item.request
         if schema is not None:
             written = b'%b,"value_schema":%b}' % (written[:-1], schema)
-        if record.key is not None and payloads.decodes_keys:
+        if record.key is not None and payloads.key != "text":
             key = self._decoded_key(payloads, record.key)
             if isinstance(key, Rejection):
                 return Item(stream, record.offset, request, None, key, record.value)

@@ -1,7 +1,6 @@
 """What an operator can decide if Kafka lost data, and what each decision means: pure functions, no I/O."""
 
 import shlex
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -132,38 +131,33 @@ def decide(kind: DecisionKind, state: PartitionFacts, offset: int | None = None)
     Raises:
         DecisionRefusedError: it does not apply; the text names the kind that does.
     """
-    return _DECIDERS[kind](state, offset)
+    deciders = {DecisionKind.SKIP_LOST: _skip_lost, DecisionKind.ACCEPT_TOPIC: _accept_topic, DecisionKind.SEEK: _seek}
+    return deciders[kind](state, offset)
 
 
 def _skip_lost(state: PartitionFacts, offset: int | None) -> Decision:
-    start = state.next_offset
+    start, log = state.next_offset, state.log
     if state.topic_id_now not in {None, state.partition.topic_id}:
         raise _refused(state, "its topic was re-created", DecisionKind.ACCEPT_TOPIC)
-    log = state.log
     if log is None:
         if state.topic_id_now is not None:
             raise _refused(state, "Kafka has its topic and reports nothing about this partition now")
         if state.held is None:
             raise _refused(state, "Kafka does not have it any more, and no batch holds it")
-        _require_none(state, offset)
-        lost = (start, state.held.end)
-        effect = f"{_lost_text(lost)}, with their topic"
-        return Decision(DecisionKind.SKIP_LOST, state, state.partition, state.held.end, effect, lost)
-    if log.high_watermark < max(start, state.stored_end):
+        target, lost = state.held.end, (start, state.held.end)
+        reason = ", with their topic"
+    elif log.high_watermark < max(start, state.stored_end):
         return _skip_after_truncation(state, log, offset)
+    elif log.log_start > start:
+        target, lost = log.log_start, (start, log.log_start)
+        reason = " because retention deleted them before they were read"
+    elif log.high_watermark < state.planned_end:
+        target, lost = start, (log.high_watermark, state.planned_end)
+        reason = " because the log was truncated before they were read; messages before and after that gap are read"
+    else:
+        raise _refused(state, f"Kafka has every offset from {start}, so no message is lost", DecisionKind.SEEK)
     _require_none(state, offset)
-    if log.log_start > start:
-        lost = (start, log.log_start)
-        effect = f"{_lost_text(lost)} because retention deleted them before they were read"
-        return Decision(DecisionKind.SKIP_LOST, state, state.partition, log.log_start, effect, lost)
-    if log.high_watermark < state.planned_end:
-        lost = (log.high_watermark, state.planned_end)
-        effect = (
-            f"{_lost_text(lost)} because the log was truncated before they were read; messages before and after that "
-            f"gap are read"
-        )
-        return Decision(DecisionKind.SKIP_LOST, state, state.partition, start, effect, lost)
-    raise _refused(state, f"Kafka has every offset from {start}, so no message is lost", DecisionKind.SEEK)
+    return Decision(DecisionKind.SKIP_LOST, state, state.partition, target, f"{_lost_text(lost)}{reason}", lost)
 
 
 def _skip_after_truncation(state: PartitionFacts, log: PartitionOffsets, offset: int | None) -> Decision:
@@ -197,25 +191,20 @@ def _accept_topic(state: PartitionFacts, offset: int | None) -> Decision:
     if state.topic_id_now == state.partition.topic_id:
         raise _refused(state, "the ledger follows this topic already, so there is no new topic to accept")
     to = Partition(state.partition.topic, state.partition.partition, state.topic_id_now)
-    unread = (
+    effect = (
         f"unread messages of the old topic from offset {state.next_offset} are lost, and their number is unknown; work "
         f"orders of the old topic stay"
     )
     if state.log is None:
         _require_none(state, offset)
-        return Decision(
-            DecisionKind.ACCEPT_TOPIC,
-            state,
-            to,
-            0,
-            f"{unread}; the new topic does not have this partition, which is read from its first offset if it is added",
-        )
+        effect += "; the new topic does not have this partition, which is read from its first offset if it is added"
+        return Decision(DecisionKind.ACCEPT_TOPIC, state, to, 0, effect)
     target = state.log.log_start if offset is None else offset
     _require_in_log(state, state.log, target)
     skipped = target - state.log.log_start
     if skipped:
-        unread += f"; offsets [{state.log.log_start}, {target}) of the new topic ({skipped:,}) are skipped"
-    return Decision(DecisionKind.ACCEPT_TOPIC, state, to, target, unread)
+        effect += f"; offsets [{state.log.log_start}, {target}) of the new topic ({skipped:,}) are skipped"
+    return Decision(DecisionKind.ACCEPT_TOPIC, state, to, target, effect)
 
 
 def _seek(state: PartitionFacts, offset: int | None) -> Decision:
@@ -235,19 +224,19 @@ def _seek(state: PartitionFacts, offset: int | None) -> Decision:
             f"before that offset have work orders from before the truncation and would be duplicated",
         )
     start = state.next_offset
-    if offset > start:
-        effect = f"{_lost_text((start, offset))} because they are skipped"
-        return Decision(DecisionKind.SEEK, state, state.partition, offset, effect, (start, offset))
-    if offset == start:
+    if offset < start:
+        effect = (
+            f"offsets [{offset}, {start}) ({start - offset:,}) are read again: messages that have a work order keep "
+            f"it, and the others get one"
+        )
+        if state.kept_days is not None:
+            effect += f", also those whose work orders retention deleted, which it does after {state.kept_days:g} days"
+    elif offset == start:
         effect = "nothing is skipped and nothing is read again"
-        return Decision(DecisionKind.SEEK, state, state.partition, offset, effect)
-    effect = (
-        f"offsets [{offset}, {start}) ({start - offset:,}) are read again: messages that have a work order keep it, "
-        f"and the others get one"
-    )
-    if state.kept_days is not None:
-        effect += f", also those whose work orders retention deleted, which it does after {state.kept_days:g} days"
-    return Decision(DecisionKind.SEEK, state, state.partition, offset, effect)
+    else:
+        effect = f"{_lost_text((start, offset))} because they are skipped"
+    lost = (start, offset) if offset > start else None
+    return Decision(DecisionKind.SEEK, state, state.partition, offset, effect, lost)
 
 
 def _lost_text(offsets: tuple[int, int]) -> str:
@@ -270,10 +259,3 @@ def _require_in_log(state: PartitionFacts, log: PartitionOffsets, offset: int) -
 def _refused(state: PartitionFacts, reason: str, instead: DecisionKind | None = None) -> DecisionRefusedError:
     hint = "" if instead is None else f"; see `{cli_command(instead, state.trigger, state.partition)}`"
     return DecisionRefusedError(f"{state.trigger}: {state.partition}: {reason}; nothing was changed{hint}.")
-
-
-_DECIDERS: Mapping[DecisionKind, Callable[[PartitionFacts, int | None], Decision]] = {
-    DecisionKind.SKIP_LOST: _skip_lost,
-    DecisionKind.ACCEPT_TOPIC: _accept_topic,
-    DecisionKind.SEEK: _seek,
-}

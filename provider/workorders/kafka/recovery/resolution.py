@@ -42,16 +42,6 @@ class DecisionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class AppliedDecisions:
-    """The decisions that were applied."""
-
-    decisions: tuple[tuple[int, Decision], ...]
-    """Each decision with the number that it is recorded under."""
-    warnings: tuple[str, ...] = ()
-    """What failed in addition: the consumer group's offsets were not written."""
-
-
-@dataclass(frozen=True, slots=True)
 class RecordedDecision:
     """A decision as it was recorded."""
 
@@ -99,29 +89,22 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
     known = _states(connection, request.trigger, request.topic)
     # Kafka is asked outside of any transaction, which must not wait for a network.
     connection.rollback()
-    if not known:
+    numbers = sorted(set(request.partitions) or known)
+    unknown = [str(number) for number in numbers if number not in known]
+    if unknown or not known:
+        missing = f"partition {', '.join(unknown)} of {request.topic}" if known else f"topic {request.topic}"
         raise DecisionRefusedError(
-            f"{request.trigger}: the ledger has no topic {request.topic}; nothing was changed; see `workorders status`."
+            f"{request.trigger}: the ledger has no {missing}; nothing was changed; see `workorders status`."
         )
     answers = asyncio.run(cluster.log_ends([request.topic]))
-    logs = answers.found
-    topic_id = next((log.partition.topic_id for log in logs.values()), None)
-    states = {
-        number: replace(state, topic_id_now=topic_id, log=logs.get((request.topic, number)))
-        for number, state in known.items()
-    }
-    unknown = [str(number) for number in request.partitions if number not in states]
-    if unknown:
-        raise DecisionRefusedError(
-            f"{request.trigger}: the ledger has no partition {', '.join(unknown)} of {request.topic}; nothing was "
-            f"changed; see `workorders status`."
-        )
-    for number in request.partitions or known:
+    topic_id = next((log.partition.topic_id for log in answers.found.values()), None)
+    chosen = []
+    for number in numbers:
         if (error := error_at(answers.errors, known[number].partition)) is not None:
             raise error
-    chosen = [states[number] for number in sorted(set(request.partitions))] or [
-        state for state in states.values() if required_decision(state) == request.kind
-    ]
+        state = replace(known[number], topic_id_now=topic_id, log=answers.found.get((request.topic, number)))
+        if request.partitions or required_decision(state) == request.kind:
+            chosen.append(state)
     if not chosen:
         raise DecisionRefusedError(
             f"{request.trigger}: no partition of {request.topic} needs the decision {request.kind}; nothing was "
@@ -142,11 +125,15 @@ def _offsets_at(cluster: "KafkaAdmin", states: Sequence[PartitionFacts], time: d
 
 def apply(
     connection: Connection, cluster: "KafkaAdmin", decisions: Sequence[Decision], by: Attribution, *, group: str
-) -> AppliedDecisions:
+) -> tuple[list[int], list[str]]:
     """Apply decisions, all or none, in one transaction.
 
     The decisions are of one trigger and topic, from `preview`. Offsets of the consumer group follow: they must never be
     ahead of the ledger.
+
+    Returns:
+        The numbers under which the decisions are recorded; and what failed in addition, which is that the consumer
+        group's offsets were not written.
 
     Raises:
         DecisionRefusedError: a range is being written, the partition has changed since the preview, or the actor or
@@ -159,7 +146,18 @@ def apply(
     warnings: list[str] = []
     try:
         signature = {**asdict(by), "cluster_id": asyncio.run(cluster.cluster_id())}
-        numbers = _apply(connection, cluster, decisions, signature, group, warnings)
+        with connection.transaction():
+            trigger = triggers.find(connection, decisions[0].state.trigger)
+            # No commit to the group may overtake this one. Nothing else is locked while Kafka is asked, so planners and
+            # attempts at other partitions of the trigger do not wait.
+            ledger.lock_group_commits(connection, trigger.id)
+            back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
+            if back:
+                with connection.transaction(force_rollback=True):  # a savepoint: its locks end with it
+                    _lock(connection, trigger, decisions)
+                _commit(cluster, group, back, warnings)
+            _lock(connection, trigger, decisions)
+            numbers = [_record(connection, trigger, decision, signature) for decision in decisions]
     except psycopg.OperationalError as error:
         if not connection.broken:
             raise
@@ -168,29 +166,7 @@ def apply(
             f"`workorders decisions list` before you decide again."
         ) from error
     _commit_forward(connection, cluster, decisions, group, warnings)
-    return AppliedDecisions(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))
-
-
-def _apply(  # noqa: PLR0917 - the parts of `apply`
-    connection: Connection,
-    cluster: "KafkaAdmin",
-    decisions: Sequence[Decision],
-    signature: Mapping[str, str | None],
-    group: str,
-    warnings: list[str],
-) -> list[int]:
-    with connection.transaction():
-        trigger = triggers.find(connection, decisions[0].state.trigger)
-        # No commit to the group may overtake this one. Nothing else is locked while Kafka is asked, so planners and
-        # attempts at other partitions of the trigger do not wait.
-        ledger.lock_group_commits(connection, trigger.id)
-        back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
-        if back:
-            with connection.transaction(force_rollback=True):  # a savepoint: its locks end with it
-                _lock(connection, trigger, decisions)
-            _commit(cluster, group, back, warnings)
-        _lock(connection, trigger, decisions)
-        return [_record(connection, trigger, decision, signature) for decision in decisions]
+    return numbers, warnings
 
 
 def _commit_forward(
@@ -204,23 +180,15 @@ def _commit_forward(
             trigger = triggers.find(connection, decisions[0].state.trigger)
             ledger.lock_group_commits(connection, trigger.id)
             now = ledger.positions(connection, trigger.name)
-            _commit(
-                cluster,
-                group,
-                {partition: now[partition].next_offset for partition in forward if partition in now},
-                warnings,
-            )
+            ends = {partition: now[partition].next_offset for partition in forward & now.keys()}
+            _commit(cluster, group, ends, warnings)
     except psycopg.Error as error:
         reason = one_line(error)
         warnings.append(f"The decision was made; the consumer group's offsets follow with the next batch ({reason}).")
 
 
 def list_decisions(
-    connection: Connection,
-    trigger: str | None = None,
-    *,
-    before: int | None = None,
-    limit: int = 50,
+    connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
 ) -> list[RecordedDecision]:
     """Return decisions, newest first; a page ends before the decision `before`."""
     wanted = {"trigger": trigger, "before": before, "limit": limit}

@@ -15,11 +15,7 @@ from typing import Any, Final
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    ConfigResource,
-    ResourceType,
-    TopicDescription,
-)
+from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from workorders.core.exceptions import ConfigurationError
@@ -37,7 +33,6 @@ _FIRST_WINDOW: Final = 200
 """Offsets before the end that are read first. A checkpoint takes two, with the record that ends its transaction."""
 _POLICY: Final = "cleanup.policy"
 _MAX_REPLICAS: Final = 3
-_FORBIDDEN: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
 
 class CheckpointTopicError(ConfigurationError):
@@ -170,24 +165,12 @@ class _Cluster(KafkaAdmin):
                 await self._create(new_topic(topic, brokers=len(cluster.nodes)))
                 is_created = True
             await asyncio.sleep(_POLL_SECONDS)
-        return str(cluster.cluster_id), found, await self._cleanup_policy(topic)
+        return str(cluster.cluster_id), found, await self.cleanup_policy(topic)
 
     async def _create(self, topic: NewTopic) -> None:
         (result,) = await self._ask(lambda client: client.create_topics([topic], operation_timeout=_SECONDS).values())
         if isinstance(result, KafkaException) and result.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise self._to_domain_error(result, f"Create on topic {topic.topic}")
-
-    async def _cleanup_policy(self, topic: str) -> str | None:
-        """Return how the topic is cleaned; None if we may not know."""
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        (result,) = await self._ask(
-            lambda client: client.describe_configs([resource], request_timeout=self._timeout).values()
-        )
-        if not isinstance(result, KafkaException):
-            return str(result[_POLICY].value)
-        if result.args[0].code() in _FORBIDDEN:
-            return None
-        raise self._to_domain_error(result)
 
     async def settled_ends(self, topic: str, partition: int) -> PartitionOffsets:
         """Return the ends of a partition, once it has a leader and no transaction is open in it."""

@@ -18,7 +18,7 @@ from support.login_kafka import client_of_intermediate, in_files
 from support.login_path import MESSAGES, LoginPath
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
-from workorders.kafka.client import broker_errors, group_offsets, range_consumer
+from workorders.kafka.client import broker_errors, range_consumer, requests
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.java_settings import jaas_quoted, java_settings
 from workorders.kafka.client.secrets import KAFKA_VARIABLE
@@ -170,7 +170,7 @@ WRONG: dict[str, tuple[Login, str]] = {
 PARTITION = Partition("orders", 0, "id")
 CLIENTS: dict[str, Callable[[dict[str, str]], object]] = {
     "admin": lambda given: run(KafkaAdmin(given, timeout_seconds=SECONDS).partitions(["orders"])).require(),
-    "group": lambda given: group_offsets._ask(given, "group", [PARTITION], SECONDS),
+    "group": lambda given: requests.committed_offsets(given, "group", [PARTITION], SECONDS),
     "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
     "checkpoints": lambda given: Checkpoints(given, "checkpoints", "outbox", b"key").ensure_topic(),
     "producer": lambda given: TransactionalProducer(RelayDefinition(), given, "id"),

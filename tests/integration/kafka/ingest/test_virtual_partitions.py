@@ -262,7 +262,7 @@ def test_a_decision_in_the_middle_of_a_range_counts_what_is_stored_beyond_it_as_
     assert row(connection, planned.trigger).status == "stalled"
 
     (decision,) = decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name)).decisions
-    assert (decision[1].lost, decision[1].to_offset) == ((1000, 1500), 1500)
+    assert (decision.lost, decision.to_offset) == ((1000, 1500), 1500)
     with pytest.raises(FencedError):
         cut.ingest(again.attempts[0])
     following = cut.plan()

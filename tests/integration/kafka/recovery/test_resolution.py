@@ -10,7 +10,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.groups import commit
-from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
+from support.in_process_trigger import TEN, Decided, InProcessTrigger, decided, kept
 from support.ingesting import everything, finish, row, waits_for_a_lock
 from support.runs import keeping
 from support.topics import Topics
@@ -35,7 +35,6 @@ from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import (
-    AppliedDecisions,
     DecisionRequest,
     RecordedDecision,
     apply,
@@ -45,14 +44,14 @@ from workorders.kafka.recovery.resolution import (
 
 pytestmark = pytest.mark.integration
 
-Resolve = Callable[..., AppliedDecisions]
+Resolve = Callable[..., Decided]
 
 
 @pytest.fixture
 def resolve(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Resolve:
     """Considers and makes a decision on separate connections, as the command does."""
 
-    def resolved(kind: DecisionKind, *partitions: int, offset: int | None = None, topic: str = "") -> AppliedDecisions:
+    def resolved(kind: DecisionKind, *partitions: int, offset: int | None = None, topic: str = "") -> Decided:
         return decided(stack, cluster, DecisionRequest(kind, name, topic or name, partitions, offset))
 
     return resolved
@@ -135,12 +134,12 @@ def test_after_a_gap_reading_continues_at_the_first_offset_that_kafka_has(
     assert f"offsets [10, 15) were deleted by retention before they were read; {UNTOUCHED}" in stalled
     assert f"`workorders resolve skip-lost {name} {name} --partition 0`" in stalled
     made = resolve(DecisionKind.SKIP_LOST)
-    assert made.warnings == ()
+    assert made.warnings == []
     idle_trigger.until_idle()
     assert kept(connection, name) == {stream(idle_trigger): [*range(10), *range(15, 20)]}
     decision = last(connection, name)
     assert (decision.id, decision.actor, decision.reason, decision.kind) == (
-        made.decisions[0][0], "ada", "a test", "skip-lost"
+        made.numbers[0], "ada", "a test", "skip-lost"
     )  # fmt: skip
     assert (decision.from_offset, decision.to_offset) == (10, 15)
     assert (decision.lost_start, decision.lost_end, decision.superseded_batch_id) == (10, 15, batch_id)
@@ -204,7 +203,7 @@ def test_after_a_truncated_log_the_same_offsets_are_new_messages_that_no_old_rep
         resolve(DecisionKind.SEEK, 0, offset=seek)
     cut_to(connection, idle_trigger, name, ahead=4)
     idle_trigger.stalled_batch()
-    number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
+    number = resolve(DecisionKind.SKIP_LOST).numbers[0]
     topics.produce(name, TEN)
     idle_trigger.until_idle()
     before = kept(connection, name)
@@ -321,7 +320,7 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     (partition,) = run(cluster.partitions([name])).require()
     group = idle_trigger.definition.consumer_group
     commit(cluster, group, {partition: 10})
-    assert resolve(DecisionKind.SEEK, 0, offset=3).warnings == ()
+    assert resolve(DecisionKind.SEEK, 0, offset=3).warnings == []
     assert run(cluster.committed(group, [partition])).require() == {partition: 3}
     resolve(DecisionKind.SEEK, 0, offset=8)
     assert run(cluster.committed(group, [partition])).require() == {partition: 8}
@@ -345,7 +344,7 @@ def test_looking_changes_nothing(
 def test_a_superseded_range_is_neither_finished_nor_unfinished(
     connection: Connection, idle_trigger: InProcessTrigger, stalled: int, resolve: Resolve, name: str
 ) -> None:
-    number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
+    number = resolve(DecisionKind.SKIP_LOST).numbers[0]
     batch = batches.load(connection, stalled)
     (range_,) = batch.ranges
     assert (range_.finished, range_.unfinished, range_.superseded_by, range_.last_error) == (False, False, number, None)
@@ -473,7 +472,7 @@ def test_a_lost_connection_is_not_reported_as_nothing_changed(
         cluster.pid = own.info.backend_pid
         shown = preview(own, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), offset))
         if made:
-            (warning,) = apply(own, cluster, shown, Attribution("ada", "a test"), group="g").warnings
+            _, (warning,) = apply(own, cluster, shown, Attribution("ada", "a test"), group="g")
             assert warning.startswith(
                 "The decision was made; the consumer group's offsets follow with the next batch ("
             )
@@ -549,7 +548,7 @@ def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
     with pytest.raises(DecisionRefusedError, match=r"no partition of .* needs the decision accept-topic"):
         resolve(DecisionKind.ACCEPT_TOPIC)
     (only,) = resolve(DecisionKind.SKIP_LOST).decisions
-    assert only[1].state.partition.partition == 1
+    assert only.state.partition.partition == 1
     trigger.until_idle()
     assert kept(connection, name) == {stream(trigger, 0): list(range(10)), stream(trigger, 1): list(range(5, 10))}
 

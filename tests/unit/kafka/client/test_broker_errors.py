@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from workorders.kafka.client.broker_errors import (
-    ConnectionErrors,
-    request_error,
-    unavailable_error,
-    wait_for_answer,
-)
+from workorders.kafka.client.broker_errors import ConnectionErrors, request_error, wait_for_answer
 from workorders.kafka.exceptions import KafkaRefusedError, KafkaUnavailableError
 
 
@@ -28,14 +23,15 @@ from workorders.kafka.exceptions import KafkaRefusedError, KafkaUnavailableError
 def test_a_broker_that_answered_is_not_reported_as_unavailable(code: int, what: str) -> None:
     error = KafkaError(code)
     assert (
-        str(unavailable_error("broker:9092", error))
+        str(request_error("broker:9092", error, ConnectionErrors()))
         == f"Kafka at broker:9092 {what}: {error.str()}. [WO-KAFKA-UNAVAILABLE]"
     )
 
 
 def test_what_is_not_known_is_named_before_the_reason() -> None:
     error = KafkaError(KafkaError._TIMED_OUT)
-    text = str(unavailable_error("broker:9092", error, "the offsets of consumer group g are not known"))
+    about = "the offsets of consumer group g are not known"
+    text = str(request_error("broker:9092", error, ConnectionErrors(), about=about))
     why = f"the offsets of consumer group g are not known: {error.str()}."
     assert text == f"Kafka at broker:9092 did not answer: {why} [WO-KAFKA-UNAVAILABLE]"
 

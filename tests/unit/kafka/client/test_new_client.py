@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 import workorders.kafka
 from support.wrong_settings import WRONG, assert_reported, wrong_settings
 from workorders.core.exceptions import WorkOrdersError
-from workorders.kafka.client import group_offsets, range_consumer
+from workorders.kafka.client import range_consumer, requests
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.settings import open_admin
@@ -26,7 +26,7 @@ PARTITION = Partition("orders", 0, "id")
 Start = Callable[[Mapping[str, Any]], object]
 STARTS: dict[str, Start] = {
     "admin": KafkaAdmin,
-    "group": lambda given: group_offsets._ask(given, "group", [PARTITION], 1.0),
+    "group": lambda given: requests.committed_offsets(given, "group", [PARTITION], 1.0),
     "range": lambda given: next(range_consumer.read_range(given, OffsetRange(PARTITION, 0, 9), 0)),
     "checkpoints": lambda given: Checkpoints(given, "checkpoints", "outbox", b"key"),
     "producer": lambda given: TransactionalProducer(RelayDefinition(), given, "id"),

@@ -11,14 +11,15 @@ from typing import Any
 
 import orjson
 import pytest
+from cachetools import TTLCache
 
 from support.hostile_schemas import zigzag
 from support.schema_registry import Registered, avro, decode, framed
 from workorders.core.items import Rejection
-from workorders.kafka.formats import decoders
+from workorders.kafka.formats import registry
 from workorders.kafka.formats.avro import parse
 from workorders.kafka.formats.decoded import Decoded
-from workorders.kafka.formats.decoders import RegistryDecoder
+from workorders.kafka.formats.registry import RegistryDecoder
 
 TIME = dt.datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=dt.UTC)
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
@@ -31,9 +32,9 @@ def decoder(schema: Any, references: dict[str, Any] | None = None) -> RegistryDe
 
 def asked(one: RegistryDecoder) -> int:
     """Return the number of requests to the registry of a decoder."""
-    registry = one._registry
-    assert isinstance(registry, Registered)
-    return registry.asked
+    asked_registry = one._registry
+    assert isinstance(asked_registry, Registered)
+    return asked_registry.asked
 
 
 def field(type_: Any) -> dict[str, Any]:
@@ -108,8 +109,8 @@ def test_a_schema_may_refer_to_others_and_is_parsed_once(name: str) -> None:
 def test_only_some_characters_of_schemas_are_kept(
     monkeypatch: pytest.MonkeyPatch, schema: Any, *, is_usable: bool
 ) -> None:
+    monkeypatch.setattr(registry, "_MAX_KEPT_CHARACTERS", 3 * max(4096, len(json.dumps(schema))))
     one = decoder(schema)
-    monkeypatch.setattr(decoders, "_MAX_KEPT_CHARACTERS", 3 * max(4096, len(json.dumps(schema))))
     for schema_id, requests in ((1, 1), (2, 2), (3, 3), (1, 3), (4, 4), (3, 4), (1, 5)):
         assert isinstance(decode(one, framed(schema_id, b"\0")), Decoded) is is_usable
         assert asked(one) == requests
@@ -213,8 +214,7 @@ def test_a_reader_of_ours_that_a_schema_names_is_not_believed() -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the time, and forget the ids of other tests."""
     now = [time.monotonic() + 1000]
-    monkeypatch.setattr(decoders, "unknown_ids", decoders._UnknownIds())
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(registry, "unknown_ids", TTLCache(registry.MAX_UNKNOWN, ttl=60, timer=lambda: now[0]))
     return now
 
 

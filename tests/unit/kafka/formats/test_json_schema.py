@@ -9,8 +9,8 @@ import pytest
 from support.schema_registry import Registered, decode, framed
 from workorders.core.items import Rejection
 from workorders.kafka.formats.decoded import Decoded
-from workorders.kafka.formats.decoders import RegistryDecoder
-from workorders.kafka.formats.json_schema import FileSchemaDecoder, parse
+from workorders.kafka.formats.json_schema import make_decoder, parse
+from workorders.kafka.formats.registry import RegistryDecoder
 
 LINE = {"type": "object", "required": ["sku"]}
 ORDER = {"type": "object", "properties": {"line": {"$ref": "line.json"}, "secret": {"type": "integer"}}}
@@ -36,18 +36,18 @@ def test_a_rejection_quotes_no_value() -> None:
 
 @pytest.mark.parametrize("text", [b"18446744073709551617", b"12345678901234567.891", b"1.5" + b"0" * 60_000])
 def test_a_number_that_a_double_rounds_is_checked_as_a_double_and_kept(text: bytes) -> None:
-    one = FileSchemaDecoder('{"minimum":1,"maximum":1e20}')
+    one = make_decoder('{"minimum":1,"maximum":1e20}')
     assert decode(one, text) == Decoded(text)
 
 
 def test_a_deep_value_is_checked() -> None:
     deep = b'{"a":' * 1020 + b"12345678901234567890" + b"}" * 1020
-    assert decode(FileSchemaDecoder('{"type":"object"}'), deep) == Decoded(deep)
+    assert decode(make_decoder('{"type":"object"}'), deep) == Decoded(deep)
 
 
 @pytest.mark.parametrize("rule", [{"required": ["id"]}, {"properties": {"x": {"type": "string"}}}], ids=str)
 def test_a_deep_value_for_which_a_rule_does_not_hold_is_rejected(rule: Any) -> None:
-    found = decode(FileSchemaDecoder(json.dumps(rule)), b'{"x":' + b"[" * 300 + b"]" * 300 + b"}")
+    found = decode(make_decoder(json.dumps(rule)), b'{"x":' + b"[" * 300 + b"]" * 300 + b"}")
     clause = "a rule does not hold for a value of very many levels"
     assert found == Rejection("schema-violated", f"the value violates json_schema: {clause}")
 
@@ -67,7 +67,7 @@ def tree(width: int, steps: int = 0) -> dict[str, Any]:
 )
 def test_a_message_that_a_schema_makes_very_long_to_check_is_rejected_unchecked(schema: Any, levels: int) -> None:
     deep = b'{"a":' * levels + b"1" + b"}" * levels if levels else b"[" + b'"aaaaaaaaaaaa!",' * 30_000 + b"1]"
-    found = decode(FileSchemaDecoder(json.dumps(schema)), deep)
+    found = decode(make_decoder(json.dumps(schema)), deep)
     clause = "to check it would take too long; the sender must split it"
     assert found == Rejection("too-large", f"the value violates json_schema: {clause}")
 
@@ -89,7 +89,7 @@ def test_a_message_that_a_schema_makes_very_long_to_check_is_rejected_unchecked(
     ids=["list", "tree", "binary", "ids", "pointer", "dynamic", "metaschema"],
 )
 def test_a_schema_that_refers_to_itself_part_by_part_is_used(schema: Any) -> None:
-    assert decode(FileSchemaDecoder(json.dumps(schema)), b'{"a":{"a":{}}}') == Decoded(b'{"a":{"a":{}}}')
+    assert decode(make_decoder(json.dumps(schema)), b'{"a":{"a":{}}}') == Decoded(b'{"a":{"a":{}}}')
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_schema_that_refers_to_itself_part_by_part_is_used(schema: Any) -> Non
 )
 def test_a_schema_without_a_bound_is_refused(schema: Any, clause: str) -> None:
     with pytest.raises(ValueError, match=clause):
-        FileSchemaDecoder(json.dumps(schema))
+        make_decoder(json.dumps(schema))
 
 
 def test_what_is_no_json_is_rejected_by_a_schema_of_the_registry() -> None:
@@ -127,7 +127,7 @@ def test_a_schema_that_cannot_be_used_rejects_its_messages(schema: Any, referred
 
 
 def test_the_schema_of_a_file_leaves_what_is_no_json_to_the_validation_of_all_values() -> None:
-    one = FileSchemaDecoder('{"required":["id"]}')
+    one = make_decoder('{"required":["id"]}')
     assert decode(one, b'{"id": 1.0}') == Decoded(b'{"id": 1.0}')
     assert decode(one, b"rubbish") == Decoded(b"rubbish")
     assert decode(one, b"{}") == Rejection(

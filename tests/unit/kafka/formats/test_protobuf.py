@@ -15,7 +15,7 @@ from support.schema_registry import Registered, decode, framed
 from workorders.core.items import Rejection
 from workorders.kafka.formats import protobuf
 from workorders.kafka.formats.decoded import Decoded
-from workorders.kafka.formats.decoders import RegistryDecoder
+from workorders.kafka.formats.registry import RegistryDecoder
 
 PROTO3 = """
 syntax = "proto3"; package shop;

@@ -5,8 +5,7 @@ import pytest
 
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import Partition, PartitionOffsets
-from workorders.kafka.status.kafka_answers import KafkaAnswer
-from workorders.kafka.status.partition_status import PartitionRow, merge
+from workorders.kafka.status import KafkaAnswer, PartitionRow, merge
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDERS = Partition("orders", 0, "id-1")

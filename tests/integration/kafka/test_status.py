@@ -18,8 +18,7 @@ from workorders.kafka.ledger import positions
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.recovery.resolution import remove_topic
-from workorders.kafka.status.kafka_answers import KafkaAnswers
-from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
+from workorders.kafka.status import PartitionRow, TriggerStatus, collect
 
 pytestmark = pytest.mark.integration
 
@@ -62,7 +61,7 @@ def planned(
 
 
 def look(connection: Connection, stack: LocalStack, name: str) -> TriggerStatus:
-    (found,) = collect(connection, KafkaAnswers(lambda _: stack.kafka_settings), name)
+    (found,) = collect(connection, lambda _: stack.kafka_settings, name)
     return found
 
 
@@ -160,7 +159,7 @@ def unreachable(_connection_id: str) -> Mapping[str, Any]:
 def test_the_ledger_is_shown_when_kafka_is_away(
     connection: Connection, planned: KafkaTriggerDefinition, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (found,) = collect(connection, KafkaAnswers(unreachable), planned.name)
+    (found,) = collect(connection, unreachable, planned.name)
     assert found.problem is not None
     assert "did not answer" in found.problem
     assert [(row.status, row.next_offset, row.last_stable) for row in found.partitions] == [("?", 0, None)] * 2
@@ -170,11 +169,26 @@ def test_the_ledger_is_shown_when_kafka_is_away(
 def test_the_ledger_is_shown_when_the_kafka_client_refuses_its_settings(
     connection: Connection, planned: KafkaTriggerDefinition
 ) -> None:
-    answers = KafkaAnswers(lambda _: {"bootstrap.servers": "a:1", "no.such.setting": "1"})
-    (found,) = collect(connection, answers, planned.name)
+    wrong = {"bootstrap.servers": "a:1", "no.such.setting": "1"}
+    (found,) = collect(connection, lambda _: wrong, planned.name)
     assert found.problem is not None
     assert "no.such.setting" in found.problem
     assert [row.next_offset for row in found.partitions] == [0, 0]
+
+
+@pytest.mark.parametrize("with_groups", [False, True])
+def test_the_group_is_asked_only_if_that_is_wanted(
+    connection: Connection,
+    stack: LocalStack,
+    cluster: KafkaAdmin,
+    planned: KafkaTriggerDefinition,
+    *,
+    with_groups: bool,
+) -> None:
+    run(cluster.commit(planned.consumer_group, {partition_of(connection, planned.name): 0}))
+    (found,) = collect(connection, lambda _: stack.kafka_settings, planned.name, with_groups=with_groups)
+    assert found.problem is None
+    assert first(found).committed_offset == (0 if with_groups else None)
 
 
 def test_triggers_of_other_types_are_left_out(connection: Connection, stack: LocalStack, name: str) -> None:

@@ -1,1 +1,0 @@
-"""The ledger compared with Kafka, for people."""

@@ -190,9 +190,11 @@ def ingest_attempt(secrets: JobSecrets, batch_id: int, *, application_name: str)
         try:
             yield attempt
         finally:
-            # The listener plans again at once; if this fails, when the lease has expired.
+            # The listener plans again at once; if this fails, when the lease has expired. A batch that was not taken
+            # may belong to another trigger.
             with suppress(psycopg.Error):
-                batches.end_growth(database, batch_id, attempt.epoch)
+                if attempt.epoch:
+                    batches.end_growth(database, batch_id, attempt.epoch)
 
 
 class GrowingBatch:

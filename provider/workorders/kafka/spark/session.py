@@ -49,10 +49,7 @@ def open_session() -> SparkSession:
     given = dict(SparkConf().getAll())
     defaults = {name: value for name, value in APPLICATION_SETTINGS.items() if name not in given}
     settings = {**defaults, **SESSION_SETTINGS, **protection(given)}
-    builder = SparkSession.builder.appName("workorders")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = SparkSession.builder.appName("workorders").config(map=settings).getOrCreate()
     allow_own_group(session)
     return session
 

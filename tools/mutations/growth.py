@@ -49,6 +49,12 @@ GROWING_BATCHES = (
         (f"{BATCHES}::test_finished_ranges_that_follow_one_another_become_one_and_gaps_and_other_logs_remain",),
     ),
     Mutation(
+        "growth-ended-by-another-trigger",
+        4,
+        (Change(GROWTH, "if attempt.epoch:", "if True:"),),
+        (f"{GROWING}::test_a_run_of_another_trigger_ends_the_lease_of_no_batch",),
+    ),
+    Mutation(
         "growth-after-a-failed-range",
         5,
         (Change("kafka/spark/driver.py", "            if errors:\n                break\n", ""),),

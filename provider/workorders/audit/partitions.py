@@ -83,15 +83,9 @@ class FinishedRange:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredCounts:
+class StoredCounts(FinishedRange):
     """A finished range, and what is stored of it."""
 
-    batch_id: int
-    start: int
-    end: int
-    created: int
-    rejected: int
-    existing: int
     orders: int
     """Work orders in the range."""
     positions: int

@@ -78,7 +78,8 @@ class Rereading:
             yield ledger.found(Check.MESSAGES, missing, replay_action(ledger, range_.batch_id), offsets)
             return
         has_headers = not record.headers or record.headers[0][0] != UNREADABLE_HEADERS
-        what = found and difference(item, found, is_decoded=self._is_decoded, has_headers=has_headers)
+        is_decoded = any(mapping.payloads is not None for mapping in self._mappings.values())
+        what = found and difference(item, found, is_decoded=is_decoded, has_headers=has_headers)
         if found is None or (what and was_changed_since(found.created_at, self._changed_at)):
             self.undecided += 1
         elif what:
@@ -99,10 +100,6 @@ class Rereading:
             definition = KafkaTriggerDefinition.model_validate({**self._definition, "filter": filter_})
             self._mappings[key] = RecordMapping.of(definition, self._registry)
         return self._mappings[key]
-
-    @property
-    def _is_decoded(self) -> bool:
-        return any(mapping.payloads is not None for mapping in self._mappings.values())
 
     def _keeps_all(self, topic: str) -> bool:
         """Return whether only the beginning of a topic is deleted; False if it is compacted, or that is not known."""

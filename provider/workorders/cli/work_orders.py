@@ -116,7 +116,7 @@ def show(
         work_order,
         as_json=as_json,
         columns={**SHOWN_COLUMNS, PublishedMessage: _PUBLISHED_COLUMNS},
-        batch=batch.id if batch else None if as_json else origin.missing_text(work_order),
+        batch=batch or (None if as_json else origin.missing_text(work_order)),
         repeats=repeats if repeats.total else None,
         runs=runs,
         steps=steps,

@@ -42,7 +42,7 @@ LEDGER = Ledger(
     deletes_before=None,
     may_begin_late=False,
 )
-COUNTS = StoredCounts(7, 0, 10, 8, 2, 0, 10, 10, is_read_twice=False)
+COUNTS = StoredCounts(7, 0, 10, 8, 2, 0, 0, None, 10, 10, is_read_twice=False)
 
 
 def finished(start: int, end: int) -> FinishedRange:

@@ -63,8 +63,8 @@ WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partit
 -- name: counts
 -- In one statement, because retention deletes a range before the first of its work orders, and ranges that follow one
 -- another become one.
-SELECT page.batch_id, page.start_offset, page.end_offset, page.created, page.rejected, page.existing,
-    stored.orders, stored.positions,
+SELECT page.batch_id, page.start_offset, page.end_offset, page.created, page.rejected, page.existing, page.filtered,
+    page.filter, stored.orders, stored.positions,
     page.existing > 0 OR EXISTS (
         SELECT FROM workorders.kafka_ranges AS superseded
         WHERE (superseded.trigger_id, superseded.topic, superseded.partition, superseded.topic_id, superseded.generation)
@@ -74,7 +74,7 @@ SELECT page.batch_id, page.start_offset, page.end_offset, page.created, page.rej
             AND superseded.end_offset > page.start_offset
     ) AS is_read_twice
 FROM (
-    SELECT ranges.*, source_streams.id AS stream_id
+    SELECT ranges.*, batches.filter, source_streams.id AS stream_id
     FROM workorders.kafka_ranges AS ranges
     JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
     -- Nothing is stored of a log without a stream.

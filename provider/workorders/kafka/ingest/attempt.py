@@ -8,7 +8,7 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.triggers import Trigger
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.ledger.positions import stream_name
-from workorders.kafka.partitions import OffsetRange
+from workorders.kafka.partitions import OffsetRange, VirtualPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class RangeOutcome:
-    """Result of one attempt at one range."""
+    """Result of one attempt at one range; Spark's Python workers return it as JSON."""
 
-    range: OffsetRange
+    range: VirtualPartition | OffsetRange
     created: Created
     seconds: float
     error: str | None = None

@@ -14,11 +14,6 @@ batch, and one bad message would be too large a share."""
 _REFUSED_BY_POSTGRES = "refused-by-postgres"
 
 
-def exceeds_share(rejected: int, messages: int, max_share: float) -> bool:
-    """Return whether the rejected messages exceed the share."""
-    return rejected >= MIN_REJECTED and rejected > max_share * messages
-
-
 class Breaker:
     """Counts the rejected messages of one range while they pass."""
 
@@ -39,8 +34,7 @@ class Breaker:
             self._messages += 1
             if item.rejection is not None:
                 self._reasons[item.rejection.code] += 1
-                if exceeds_share(self._reasons.total(), range_.end - range_.start, self._max_share):
-                    raise self._error()
+                self._require_share(range_.end - range_.start)
             yield item
 
     def require_within_share(self, created: Created) -> None:
@@ -52,13 +46,15 @@ class Breaker:
         refused = created.rejected - created.rejected_by_rule - self._reasons.total()
         if refused > 0:
             self._reasons[_REFUSED_BY_POSTGRES] += refused
-        if exceeds_share(self._reasons.total(), self._messages, self._max_share):
-            raise self._error()
+        self._require_share(self._messages)
 
-    def _error(self) -> TooManyRejectedError:
+    def _require_share(self, messages: int) -> None:
+        """Raise if the rejected messages exceed the share of so many messages."""
         rejected = self._reasons.total()
+        if rejected < MIN_REJECTED or rejected <= self._max_share * messages:
+            return
         ((code, count),) = self._reasons.most_common(1)
-        return TooManyRejectedError(
+        raise TooManyRejectedError(
             f"{self._attempt.trigger.name}: {self._attempt.range}: {rejected} of {self._messages} messages read "
             f"({rejected / self._messages:.0%}) were rejected, {count} of them as {code}, which is more than "
             f"max_rejected_share ({self._max_share:g}) allows. The range was rolled back, and nothing was committed "

@@ -70,21 +70,6 @@ def dead_letter(attempt: Attempt, topic: str, rejected: _Rejected) -> OutboxMess
     The headers are those of the request. The event id is that of the work order.
     """
     request: dict[str, Any] = orjson.loads(rejected.request)
-    own = [(name, bytes_of(value)) for name, value in request["headers"] if isinstance(name, str)]
-    names = {name for name, _ in own}
-    errors = [(name, value) for name, value in _errors(attempt, request, rejected) if name not in names]
-    timestamp = request.get("timestamp")
-    return OutboxMessage(
-        topic=topic,
-        value=rejected.raw,
-        key=bytes_of(request["key"]),
-        headers=[*own, *errors],
-        timestamp_ms=timestamp if timestamp is not None and timestamp > 0 else None,
-        event_id=rejected.id,
-    )
-
-
-def _errors(attempt: Attempt, request: dict[str, Any], rejected: _Rejected) -> list[tuple[str, bytes]]:
     facts = {
         "topic": request["topic"],
         "partition": request["partition"],
@@ -96,7 +81,19 @@ def _errors(attempt: Attempt, request: dict[str, Any], rejected: _Rejected) -> l
         "exception.class.name": rejected.code,
         "exception.message": rejected.detail,
     }
-    return [(f"{_PREFIX}{name}", str(value).encode()) for name, value in facts.items()]
+    errors = {f"{_PREFIX}{name}": str(value).encode() for name, value in facts.items()}
+    own = [(name, bytes_of(value)) for name, value in request["headers"] if isinstance(name, str)]
+    for name, _ in own:
+        errors.pop(name, None)
+    timestamp = request.get("timestamp")
+    return OutboxMessage(
+        topic=topic,
+        value=rejected.raw,
+        key=bytes_of(request["key"]),
+        headers=[*own, *errors.items()],
+        timestamp_ms=timestamp if timestamp is not None and timestamp > 0 else None,
+        event_id=rejected.id,
+    )
 
 
 def _chunks(messages: Iterator[OutboxMessage]) -> Iterator[list[OutboxMessage]]:

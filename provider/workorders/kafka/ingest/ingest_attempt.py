@@ -88,7 +88,12 @@ class IngestAttempt:
             WorkOrdersError: nothing of the batch can be ingested now; that is recorded.
         """
         unfinished = batches.require_own(self.database, self.batch_id, definition.name)
-        refusal = self._store(definition)
+        refusal: WorkOrdersError | None = None
+        try:
+            with self.database.transaction():
+                planner.register(self.database, definition)
+        except WorkOrdersError as error:  # recorded once the batch is known
+            refusal = error
         self.epoch = ledger.take_epoch(self.database, self.batch_id)
         self.batch = batch = batches.load(self.database, self.batch_id)
         report(f"Batch {batch.id} of trigger {definition.name} (epoch {self.epoch}): {batch.label}")
@@ -111,7 +116,7 @@ class IngestAttempt:
                 raise refusal
             if self.batch.unfinished:  # a replay creates nothing that was not counted before
                 limits.require_capacity(self.database, self.batch.trigger)
-            self.prepared = self._ask_kafka()
+            self.prepared = run(check_batch(self.cluster, self.batch, self.epoch))
         except WorkOrdersError as error:
             stalls.record_unexplained(self.database, self.batch, self.epoch, one_line(error))
             raise
@@ -119,15 +124,6 @@ class IngestAttempt:
             refusals = {range_: str(error) for range_, error in self.prepared.unreadable.items()}
             stalls.record(self.database, self.batch, self.epoch, refusals)
             raise StalledError(" ".join(refusals.values()))
-
-    def _store(self, definition: KafkaTriggerDefinition) -> WorkOrdersError | None:
-        """Store the definition; return why it cannot be used, which is recorded once the batch is known."""
-        try:
-            with self.database.transaction():
-                planner.register(self.database, definition)
-        except WorkOrdersError as error:
-            return error
-        return None
 
     def resume(self, epoch: int | None) -> None:
         """Continue an attempt that another process began with this epoch, or begin one without a check of the batch.
@@ -138,10 +134,7 @@ class IngestAttempt:
         """
         self.epoch = ledger.take_epoch(self.database, self.batch_id) if epoch is None else epoch
         self.batch = batches.load(self.database, self.batch_id)
-        self.prepared = self._ask_kafka()
-
-    def _ask_kafka(self) -> PreflightResult:
-        return run(check_batch(self.cluster, self.batch, self.epoch))
+        self.prepared = run(check_batch(self.cluster, self.batch, self.epoch))
 
     def settle(self, failure: str = "") -> None:
         """Ask the database what came of the attempt.
@@ -190,21 +183,19 @@ def ingest_attempt(secrets: JobSecrets, batch_id: int, *, application_name: str)
         try:
             yield attempt
         finally:
-            # The listener plans again at once; if this fails, when the lease has expired.
+            # The listener plans again at once; if this fails, when the lease has expired. A batch that was not taken
+            # may belong to another trigger.
             with suppress(psycopg.Error):
-                batches.end_growth(database, batch_id, attempt.epoch)
+                if attempt.epoch:
+                    batches.end_growth(database, batch_id, attempt.epoch)
 
 
 class GrowingBatch:
     """The growth of a batch whose own ranges are ingested: while messages arrive, its attempt adds ranges to it.
 
     The batch grows until no message arrived for `linger`, its time slice is over, or the lease is closed; a change of
-    the trigger's or the workflow's definition ends it as well, so a batch has one definition.
-
-    Args:
-        attempt: the running attempt.
-        slice_seconds: how long the batch grows, half of it or half as much again: tasks that began together would end
-            together, and all be replaced at the same moment.
+    the trigger's or the workflow's definition ends it as well, so a batch has one definition. The time slice is half of
+    `slice_seconds` to half as much again: tasks that began together would all be replaced at the same moment.
     """
 
     def __init__(self, attempt: IngestAttempt, *, slice_seconds: float = SLICE_SECONDS) -> None:

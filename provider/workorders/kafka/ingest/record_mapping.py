@@ -215,8 +215,10 @@ class RecordMapping:
 
     def _header_json(self, header: tuple[str | bytes, bytes | None]) -> bytes:
         """Return a header as a pair in JSON; nothing if a request has no headers of its name."""
-        name = _as_bytes(header[0])
-        return b"[%b,%b]" % (_text_json(name), _text_json(header[1])) if self._wants(name) else b""
+        name, value = header
+        if isinstance(name, str):  # maybe with half a surrogate pair, which plain UTF-8 would not encode
+            name = name.encode(errors="surrogatepass")
+        return b"[%b,%b]" % (_text_json(name), _text_json(value)) if self._wants(name) else b""
 
     def _wants(self, name: bytes) -> bool:
         text = name.decode(errors="replace")
@@ -242,8 +244,3 @@ def _texts_json(values: list[bytes | None]) -> list[bytes]:
 def _text_json(value: bytes | None) -> bytes:
     """Return bytes as JSON: a string if they are UTF-8 without NUL, otherwise base64 in an object."""
     return b"null" if value is None else orjson.dumps(text_or_base64(value))
-
-
-def _as_bytes(name: str | bytes) -> bytes:
-    # A client that decodes header names may pass on half a surrogate pair, which plain UTF-8 would not encode.
-    return name.encode(errors="surrogatepass") if isinstance(name, str) else name

@@ -183,14 +183,9 @@ def create(
     *,
     lease_seconds: float | None = None,
 ) -> int:
-    """Record a batch, and return its number.
+    """Record a batch in the caller's transaction, and return its number.
 
-    Args:
-        connection: where the caller's transaction is.
-        trigger: the trigger.
-        ranges: at most one for each partition.
-        cut: all virtual partitions of the ranges that are cut.
-        lease_seconds: for how long the free partitions are left to the batch's first attempt; None if it does not grow.
+    The free partitions are left to the batch's first attempt for `lease_seconds`; None if it does not grow.
 
     Raises:
         psycopg.errors.UniqueViolation: a partition has an unfinished range already.
@@ -208,7 +203,7 @@ def add_ranges(
     ranges: Iterable[OffsetRange],
     cut: Iterable[VirtualPartition] = (),
 ) -> None:
-    """Record ranges of a batch; see `create`."""
+    """Record ranges of a batch, with all virtual partitions of those that are cut; see `create`."""
     for range_ in ranges:
         own = {"trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
         connection.execute(_QUERIES["insert_range"], {**virtual_partitions.place(batch_id, range_), **own})

@@ -5,8 +5,6 @@ from typing import Final
 from workorders.core.history.work_orders import WorkOrder
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.ledger.positions import parse_stream_name
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/origin.sql")
@@ -19,8 +17,8 @@ def missing_text(work_order: WorkOrder) -> str | None:
     return _DELETED if work_order.stream is not None and parse_stream_name(work_order.stream) is not None else None
 
 
-def find_batch(connection: Connection, work_order: WorkOrder) -> Batch | None:
-    """Return the batch that created a work order; None for another source, or if retention has deleted the batch."""
+def find_batch(connection: Connection, work_order: WorkOrder) -> int | None:
+    """Return the number of the batch that created a work order; None for another source, or if retention deleted it."""
     trigger, stream = work_order.trigger, work_order.stream
     found = None if trigger is None or stream is None else parse_stream_name(stream)
     if found is None:
@@ -36,4 +34,4 @@ def find_batch(connection: Connection, work_order: WorkOrder) -> Batch | None:
         "created_at": work_order.created_at,
     }
     row = connection.execute(_QUERIES["batch_of_position"], arguments).fetchone()
-    return None if row is None else batches.load(connection, row[0])
+    return None if row is None else row[0]

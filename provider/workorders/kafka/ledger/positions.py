@@ -262,10 +262,8 @@ def record_lag(connection: Connection, trigger: str, ends: Mapping[Partition, in
 
 def delete_old_samples(connection: Connection, now: datetime) -> bool:
     """Delete some rows that are older than a day; return whether there may be more."""
-    return (
-        connection.execute(_LAG_QUERIES["delete_old"], {"before": now - _LAG_KEPT, "limit": _LAG_STEP}).rowcount
-        == _LAG_STEP
-    )
+    values = {"before": now - _LAG_KEPT, "limit": _LAG_STEP}
+    return connection.execute(_LAG_QUERIES["delete_old"], values).rowcount == _LAG_STEP
 
 
 def _key(trigger: Trigger, partition: Partition) -> dict[str, object]:

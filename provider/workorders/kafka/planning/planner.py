@@ -194,16 +194,11 @@ async def poll(
     known: Mapping[Partition, Position],
     subscriptions: frozenset[str],
 ) -> Polled:
-    """Ask Kafka for the partitions of a trigger, their ends, and where new ones begin.
-
-    Raises:
-        KafkaUnavailableError: the cluster did not answer.
-        KafkaRefusedError: the cluster refused the client.
-        TopicForbiddenError: a new trigger may describe none of its topics.
-        AnotherClusterError: the connection leads to another cluster than all partitions of the ledger.
-    """
+    """Ask Kafka for a trigger's partitions, their ends, and where new ones begin; it raises what `plan_batch` does."""
     cluster_id = await cluster.cluster_id()
-    _require_own_cluster(definition, cluster_id, known)
+    expected = {position.cluster_id for position in known.values()}
+    if expected and not expected & {None, cluster_id}:  # before its topics are taken for new or re-created ones
+        raise AnotherClusterError.of(definition.name, ", ".join(sorted(filter(None, expected))), cluster_id)
     partitions = await cluster.partitions(definition.topics)
     for error in () if known or partitions.found else partitions.errors.values():
         if not isinstance(error, UnknownTopicError):
@@ -219,15 +214,6 @@ def answered(definition: KafkaTriggerDefinition, errors: Mapping[Place, WorkOrde
     """Return the trigger's names and patterns for which Kafka told all that exists."""
     unanswered = {topic for (topic, _), error in errors.items() if not isinstance(error, UnknownTopicError)}
     return tuple(name for name in definition.topics if not any(is_subscribed(name, topic) for topic in unanswered))
-
-
-def _require_own_cluster(
-    definition: KafkaTriggerDefinition, cluster_id: str, known: Mapping[Partition, Position]
-) -> None:
-    """Refuse another cluster before its topics are taken for new or re-created ones, until a decision accepts one."""
-    expected = {position.cluster_id for position in known.values()}
-    if expected and not expected & {None, cluster_id}:
-        raise AnotherClusterError.of(definition.name, ", ".join(sorted(filter(None, expected))), cluster_id)
 
 
 def record_starts(connection: Connection, trigger: Trigger, polled: Polled) -> list[str]:

@@ -19,21 +19,13 @@ def cache_folder(name: str) -> Path:
 
 
 def make_cache_folder(name: str) -> Path:
-    """Return the folder, which only this user may enter; create it if needed.
-
-    Raises:
-        ConfigurationError: others may have written to it.
-    """
+    """Return the folder as `cache_folder` does; create it if needed, so that only this user may enter it."""
     private_folder(_root())
     return private_folder(_root() / name)
 
 
 def token_file(port: int) -> Path:
-    """Return the file of the token that a Spark Connect server on this machine has made for itself.
-
-    Raises:
-        ConfigurationError: others may have written to it.
-    """
+    """Return the file of the token that a Spark Connect server here has made for itself; see `cache_folder`."""
     return cache_folder("spark-connect") / f"{port}.token"
 
 

@@ -60,11 +60,7 @@ class ConnectServer:
     """PEM text of the authority that signed the server's certificate; None for the system's own ones."""
 
     def __post_init__(self) -> None:
-        """Refuse a channel that others can read.
-
-        Raises:
-            ConfigurationError: the server is not on this machine, and TLS or the token is missing.
-        """
+        """Refuse a channel that others can read."""
         if not self.is_loopback and not (self.use_ssl and self.token):
             raise ConfigurationError(
                 f"The Spark Connect connection {self.name} leads to {self.host}, and passwords would "
@@ -114,7 +110,6 @@ class ConnectSession:
         self._server = server
         self._id = str(uuid.uuid4())
         self._conf = dict(conf)
-        self._pool = "few_messages"
         self._session: ConnectSparkSession | None = None
         self._ended = threading.Event()
 
@@ -122,7 +117,11 @@ class ConnectSession:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        """Release the session, which ends its queries, and close the connection; no error is raised."""
+        session, self._session = self._session, None
+        self._ended.set()
+        if session is not None:
+            self._end(session)
 
     def open(self, offsets: int) -> "SparkSession":
         """Return the session for a query that reads so many offsets; open it at the first call.
@@ -137,15 +136,13 @@ class ConnectSession:
         # A free core goes to the scheduler pool with the fewest running tasks, and in a pool to the oldest query. Small
         # batches so wait for no backlog, and none waits indefinitely. With a pool for each trigger, Spark prefers the
         # first by name among those that run nothing: under load the last ones starve.
-        entered, self._pool = self._pool, "few_messages" if offsets <= FEW_OFFSETS else "many_messages"
-        if self._session is None:
-            self._begin()
-        elif self._pool != entered and _POOL not in self._conf:
+        session = self._session or self._begin()
+        if _POOL not in self._conf:
             with self._explained():
-                self._session.conf.set(_POOL, self._pool)
-        return cast("SparkSession", self._session)  # the same interface, without a common base
+                session.conf.set(_POOL, "few_messages" if offsets <= FEW_OFFSETS else "many_messages")
+        return cast("SparkSession", session)  # the same interface, without a common base
 
-    def _begin(self) -> None:
+    def _begin(self) -> ConnectSparkSession:
         channel = _Channel(self._server, self._id)
         session = ConnectSparkSession(channel)
         session.client.set_retry_policies([DefaultPolicy(max_retries=_MAX_RETRIES)])
@@ -156,9 +153,9 @@ class ConnectSession:
         finally:
             if self._session is None:
                 self._end(session)
-        self._ended.clear()
         watch = partial(self._close_if_silent, channel, session)
         threading.Thread(target=watch, name="spark-connect-watchdog", daemon=True).start()
+        return session
 
     def _close_if_silent(self, channel: _Channel, session: ConnectSparkSession) -> None:
         """Ask the server again and again, on a separate connection, and close that of the session if it is silent.
@@ -197,7 +194,7 @@ class ConnectSession:
         # The first answer also tells the client the server's own id of the session. Without it, a query that is sent
         # again to a restarted server would run there.
         version = session.version
-        if _minor(version) != _minor(pyspark.__version__):
+        if version.split(".")[:2] != pyspark.__version__.split(".")[:2]:
             raise ConfigurationError(
                 f"The {self._server} runs Spark {version} and this task has PySpark {pyspark.__version__}; "
                 f"nothing was committed. Use the same minor version on both sides."
@@ -208,17 +205,10 @@ class ConnectSession:
                     f"{name} cannot be set for a session on the {self._server}; nothing was committed. Set it when the "
                     f"server starts (`workorders spark serve --conf {name}={value}`), and leave it out of the trigger."
                 )
-        for name, value in {**SESSION_SETTINGS, _POOL: self._pool, **self._conf}.items():
+        for name, value in {**SESSION_SETTINGS, **self._conf}.items():
             session.conf.set(name, str(value) if not isinstance(value, bool) else str(value).lower())
         if session.conf.get(DAEMON_SETTING, "") != OWN_DAEMON:
             session.addArtifacts(str(package_archive()), pyfile=True)
-
-    def close(self) -> None:
-        """Release the session, which ends its queries, and close the connection; no error is raised."""
-        session, self._session = self._session, None
-        self._ended.set()
-        if session is not None:
-            self._end(session)
 
     def _end(self, session: ConnectSparkSession) -> None:
         session.release_session_on_close = False  # PySpark's own call has no deadline
@@ -235,7 +225,3 @@ class ConnectSession:
         )
         with builder.toChannel() as channel, suppress(grpc.RpcError):
             SparkConnectServiceStub(channel).ReleaseSession(request, timeout=_RELEASE_SECONDS)
-
-
-def _minor(version: str) -> list[str]:
-    return version.split(".")[:2]

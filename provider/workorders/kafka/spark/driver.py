@@ -4,9 +4,11 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 import psycopg
 from py4j.protocol import Py4JError
+from pydantic import TypeAdapter
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -24,12 +26,13 @@ from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, stalls, virtual_partitions
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange
-from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
+from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure
 from workorders.kafka.spark.source import read_ranges, reader_group
 from workorders.text_table import text_table
 
 OpenSession = Callable[[int], SparkSession]
 """Returns the session for a query that reads so many offsets."""
+_OUTCOME: Final = TypeAdapter(RangeOutcome)
 
 # Spark's source converts a message's timestamp to microseconds and fails above the year 294246, which any producer may
 # write. The column cannot be left out, and every retry fails as well. The error's class stays in the JVM. The second
@@ -127,11 +130,7 @@ class BatchIngest:
     def ingest_round(
         self, attempts: Sequence[Attempt], unreadable: Mapping[OffsetRange, RangeError] = MappingProxyType({})
     ) -> list[RangeOutcome]:
-        """Ingest ranges of the batch, and return the outcome of each; the errors are recorded in the ledger.
-
-        Raises:
-            psycopg.Error: the database failed outside the ranges' own transactions.
-        """
+        """Ingest ranges of the batch, and return the outcome of each; the errors are recorded in the ledger."""
         results = [
             RangeOutcome(range_, Created(), 0.0, describe_failure(range_, refusal))
             for range_, refusal in unreadable.items()
@@ -181,7 +180,7 @@ class BatchIngest:
         session = self._session(sum(attempt.offsets for attempt in attempts))
         messages = read_ranges(session, settings, attempts, group)
         rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
-        return outcomes_from_rows([row.asDict() for row in rows], attempts)
+        return [_OUTCOME.validate_json(row["outcome"]) for row in rows]
 
 
 def url_for_executors(database_url: str) -> str:

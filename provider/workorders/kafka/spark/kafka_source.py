@@ -60,11 +60,8 @@ def checksums() -> dict[str, str]:
 def download(folder: Path, *, is_checked: bool = True) -> list[Path]:
     """Download the jars of the Kafka source from Maven Central into a folder, and return their paths.
 
-    Spark's own resolver does it, so mirrors are those of the user's Ivy settings.
-
-    Args:
-        folder: where to.
-        is_checked: whether the jars are compared with this package's checksums.
+    Spark's own resolver does it, so mirrors are those of the user's Ivy settings. Unless `is_checked` is False, the
+    jars are compared with this package's checksums.
 
     Raises:
         ConfigurationError: they could not be downloaded, or are not those that this package knows; the folder has none
@@ -91,11 +88,7 @@ def download(folder: Path, *, is_checked: bool = True) -> list[Path]:
 
 
 def _require_known(jars: list[Path], expected: dict[str, str]) -> None:
-    """Refuse jars that are not those whose checksums are known.
-
-    Raises:
-        ConfigurationError: the content of one differs, or one is missing.
-    """
+    """Refuse jars if the content of one differs from the checksums, or one is missing."""
     found = {hashlib.sha256(jar.read_bytes()).hexdigest(): jar.name for jar in jars}
     wrong = [name for digest, name in found.items() if digest not in expected.values()]
     wrong += [name for name, digest in expected.items() if digest not in found]

@@ -32,10 +32,7 @@ _GENERATES_SECRET: Final = ("yarn", "k8s://")
 
 
 def protection(given: Mapping[str, str]) -> dict[str, str]:
-    """Return defaults for the settings that are not given.
-
-    Args:
-        given: the application's settings, including the master; they win over the defaults.
+    """Return defaults for the settings of an application that are not given; the master is one of them.
 
     Raises:
         ConfigurationError: the master needs a secret that is not among the settings.

@@ -2,17 +2,16 @@
 
 import gc
 import time
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from io import BytesIO
 from itertools import accumulate, chain
-from typing import Any
 
 import orjson
 import pyarrow
-from pyarrow import compute, json
+from pyarrow import compute
 
 from workorders.core.creation.json_validation import SUSPICIOUS_PATTERN
 from workorders.core.creation.work_orders import Created
@@ -26,14 +25,12 @@ from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.log_checks import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.partitions import OffsetRange, Record
+from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark.installed_package import installed_package
 from workorders.outbox.exceptions import OutboxMessageError
 
 RESULT_SCHEMA = "outcome string"
 """What Spark gets of a range: its outcome as JSON."""
-# The type must be exactly that of RESULT_SCHEMA: Spark checks it after the function, so after its commit.
-_AS_RESULT = json.ParseOptions(explicit_schema=pyarrow.schema([("outcome", pyarrow.string())]))
 _FIELDS = ("offset", "key", "value", "timestamp_ms", "timestampType")
 
 
@@ -61,28 +58,24 @@ class PartitionIngest:
             return
         attempt = self._attempt(*(first[name][0].as_py() for name in ("topic", "partition", "offset")))
         if self.package != installed_package():
-            yield _row(RangeOutcome(attempt.range, Created(), 0.0, self._other_package(attempt)))
+            error = (
+                f"{attempt.range}: Spark's Python workers have workorders {installed_package()} and this task has "
+                f"{self.package}; nothing was committed there. Install the same package on both sides; restart a Spark "
+                f"Connect server after it has changed."
+            )
+            yield _row(RangeOutcome(attempt.range, Created(), 0.0, error))
             return
-        with _gc_disabled():
+        gc.disable()  # messages have no cycles, and to search for some takes a tenth of the CPU here
+        try:
             outcome = self.ingest(attempt, chain([first], record_batches))
+        finally:
+            gc.enable()
         yield _row(outcome)
-
-    def _other_package(self, attempt: Attempt) -> str:
-        return (
-            f"{attempt.range}: Spark's Python workers have workorders {installed_package()} and this task has "
-            f"{self.package}; nothing was committed there. Install the same package on both sides; restart a Spark "
-            f"Connect server after it has changed."
-        )
 
     def ingest_without_spark(self, attempt: Attempt) -> RangeOutcome:
         """Read one range with our own consumer, one message at a time and several times slower, and ingest it."""
         with closing(read_range(self.kafka_settings, attempt.range, attempt.read_from)) as records:
-            return self.ingest_records(attempt, records)
-
-    def ingest_records(self, attempt: Attempt, records: Iterable[Record]) -> RangeOutcome:
-        """Ingest the messages of one range one by one."""
-        stream = attempt.stream
-        return self._ingest(attempt, (self.mapping.map_record(record, stream) for record in records))
+            return self._ingest(attempt, (self.mapping.map_record(record, attempt.stream) for record in records))
 
     def ingest(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> RangeOutcome:
         """Ingest the messages of one range as Spark gives them; see `source.read_ranges`."""
@@ -117,11 +110,7 @@ class PartitionIngest:
 
 
 def _require_one_partition(attempt: Attempt, batch: pyarrow.RecordBatch) -> None:
-    """Raise if Spark gives one task the messages of several partitions, which the order of offsets may not show.
-
-    Raises:
-        UnexpectedMessageError: nothing of the range is committed.
-    """
+    """Raise if Spark gives one task the messages of several partitions, which the order of offsets may not show."""
     topic, partition = attempt.range.partition.topic_partition
     if not (_is_all(batch["partition"], partition) and _is_all(batch["topic"], topic)):
         raise UnexpectedMessageError(
@@ -132,18 +121,6 @@ def _require_one_partition(attempt: Attempt, batch: pyarrow.RecordBatch) -> None
 
 def _is_all(column: pyarrow.Array, value: object) -> bool:
     return bool(compute.all(compute.equal(column, pyarrow.scalar(value, column.type))).as_py())
-
-
-@contextmanager
-def _gc_disabled() -> Iterator[None]:
-    """Disable Python's cycle collector: messages have no cycles, and the search takes a tenth of the CPU here."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
@@ -159,27 +136,16 @@ def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."
 
 
-def outcomes_from_rows(rows: Iterable[Mapping[str, Any]], attempts: Iterable[Attempt]) -> list[RangeOutcome]:
-    """Turn the rows of RESULT_SCHEMA back into outcomes."""
-    ranges = {(*attempt.range.partition.topic_partition, attempt.range.start): attempt.range for attempt in attempts}
-    outcomes = []
-    for row in rows:
-        facts = orjson.loads(row["outcome"])
-        found, created = facts.pop("range"), Created(**facts.pop("created"))
-        place = (found["partition"]["topic"], found["partition"]["partition"], found["start"])
-        outcomes.append(RangeOutcome(ranges[place], created, **facts))
-    return outcomes
-
-
 def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
-    """Return an outcome as a row of RESULT_SCHEMA.
+    """Return an outcome as a row of RESULT_SCHEMA, whose type Spark checks after the function, so after its commit.
 
-    Uses Arrow's reader of JSON: to convert Python objects, pyarrow imports pandas if it is installed, which costs each
-    worker more CPU than a small batch.
+    It is made of buffers: to convert Python objects, pyarrow imports pandas if it is installed, which costs each worker
+    more CPU than a small batch.
     """
-    row = orjson.dumps({"outcome": orjson.dumps(outcome).decode()})
-    read: pyarrow.Table = json.read_json(BytesIO(row), parse_options=_AS_RESULT)
-    return read.to_batches()[0]
+    text = orjson.dumps(outcome)
+    offsets = pyarrow.py_buffer(array("i", (0, len(text))))
+    column = pyarrow.StringArray.from_buffers(1, offsets, pyarrow.py_buffer(text))
+    return pyarrow.RecordBatch.from_arrays([column], ["outcome"])
 
 
 def map_batch(

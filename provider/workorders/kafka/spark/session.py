@@ -48,11 +48,8 @@ def open_session() -> SparkSession:
     SparkContext._ensure_initialized()
     given = dict(SparkConf().getAll())
     defaults = {name: value for name, value in APPLICATION_SETTINGS.items() if name not in given}
-    settings = {**defaults, **SESSION_SETTINGS, **protection(given)}
-    builder = SparkSession.builder.appName("workorders")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    settings: dict[str, Any] = {**defaults, **SESSION_SETTINGS, **protection(given)}
+    session = SparkSession.builder.appName("workorders").config(map=settings).getOrCreate()
     allow_own_group(session)
     return session
 

@@ -88,20 +88,18 @@ def options(java_settings: Mapping[str, str], attempts: Sequence[Attempt], group
 
     The connection may override performance settings only.
     """
-    assigned: dict[str, list[int]] = defaultdict(list)
-    starts: dict[str, dict[str, int]] = defaultdict(dict)
-    ends: dict[str, dict[str, int]] = defaultdict(dict)
+    starts: dict[str, dict[int, int]] = defaultdict(dict)
+    ends: dict[str, dict[int, int]] = defaultdict(dict)
     for attempt in attempts:
-        partition = attempt.range.partition
-        assigned[partition.topic].append(partition.partition)
-        starts[partition.topic][str(partition.partition)] = attempt.read_from
-        ends[partition.topic][str(partition.partition)] = attempt.range.end
+        topic, partition = attempt.range.partition.topic_partition
+        starts[topic][partition] = attempt.read_from
+        ends[topic][partition] = attempt.range.end
     return {
         **_FETCHING,
         **{f"kafka.{name}": value for name, value in java_settings.items()},
         "kafka.isolation.level": "read_committed",
         "kafka.group.id": group,
-        "assign": json.dumps(assigned),
+        "assign": json.dumps({topic: list(found) for topic, found in starts.items()}),
         "startingOffsets": json.dumps(starts),
         "endingOffsets": json.dumps(ends),
         "failOnDataLoss": "true",

@@ -13,6 +13,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import ForeignBatchError
 from workorders.kafka.ingest.ingest_attempt import GrowingBatch, ingest_attempt
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.batches import Batch
@@ -152,6 +153,15 @@ def test_growth_ends_when_the_lease_is_closed(growing: Growing, topics: Topics, 
 
     growing.attempt(close)
     assert growing.rounds == [f"{name} 0 [1, 2)"]
+
+
+def test_a_run_of_another_trigger_ends_the_lease_of_no_batch(
+    connection: Connection, growing: Growing, stack: LocalStack, name: str
+) -> None:
+    other = InProcessTrigger(stack, f"{name}-other", topics=[name])
+    with pytest.raises(ForeignBatchError), other.begun(growing.batch_id):
+        pass
+    assert batches.last_plan(connection, name).is_open
 
 
 def test_an_attempt_that_a_newer_one_has_fenced_adds_nothing(growing: Growing, topics: Topics, name: str) -> None:

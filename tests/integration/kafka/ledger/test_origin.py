@@ -39,8 +39,7 @@ def ingest_range(connection: Connection, trigger: Trigger, batch_id: int, range_
 def batch_of(connection: Connection, trigger: Trigger, position: int) -> int | None:
     wanted = Filter(trigger=trigger.name, from_position=position, to_position=position + 1)
     (found,) = work_orders.list_work_orders(connection, wanted)
-    batch = find_batch(connection, work_orders.get_work_order(connection, found.id))
-    return None if batch is None else batch.id
+    return find_batch(connection, work_orders.get_work_order(connection, found.id))
 
 
 def test_each_work_order_leads_to_the_batch_of_its_offset(

@@ -13,6 +13,7 @@ from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.ingesting import attempt, partition_of, plan, row
+from support.record_batches import record_batch
 from support.work_orders import positions
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
@@ -86,9 +87,8 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
     connection.commit()
     task = PartitionIngest(stack.database_url, {}, RecordMapping(), [made])
     with ThreadPoolExecutor(1) as pool:
-        writer = pool.submit(
-            task.ingest_records, made, [Record(name, 0, offset, None, b"{}", 1, 0) for offset in range(100, 110)]
-        )
+        messages = record_batch(Record(name, 0, offset, None, b"{}", 1, 0) for offset in range(100, 110))
+        writer = pool.submit(task.ingest, made, [messages])
         assert wait_until(lambda: answers_kept_back.execute(WAITS_FOR_THE_STANDBY).fetchone() is not None, seconds=30)
         (pid,) = answers_kept_back.execute(WAITS_FOR_THE_STANDBY).fetchone() or (0,)
         answers_kept_back.execute("SELECT pg_terminate_backend(%s)", (pid,))

@@ -1,5 +1,7 @@
 """When too much of a range is rejected."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from support.work_orders import accepted, rejected
@@ -8,7 +10,7 @@ from workorders.core.items import Item, Rejection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ingest.breaker import Breaker, exceeds_share
+from workorders.kafka.ingest.breaker import Breaker
 from workorders.kafka.partitions import OffsetRange, Partition
 
 
@@ -28,7 +30,10 @@ def messages(good: int, bad: int) -> list[Item]:
 def test_a_larger_share_than_the_limit_is_too_many_from_ten_messages_on(
     rejected_messages: int, all_messages: int, tripped: bool
 ) -> None:
-    assert exceeds_share(rejected_messages, all_messages, 0.5) is tripped
+    breaker = Breaker(attempt(1000), 0.5)
+    list(breaker.watch(messages(all_messages - rejected_messages, rejected_messages)))
+    with pytest.raises(TooManyRejectedError) if tripped else nullcontext():
+        breaker.require_within_share(Created(all_messages - rejected_messages, rejected_messages))
 
 
 def test_items_pass_unchanged_as_long_as_the_limit_may_hold() -> None:

@@ -22,14 +22,8 @@ from workorders.kafka.exceptions import FencedError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import OffsetRange, Partition, Record, VirtualPartition
-from workorders.kafka.spark import partition_ingest
-from workorders.kafka.spark.partition_ingest import (
-    RESULT_SCHEMA,
-    PartitionIngest,
-    describe_failure,
-    map_batch,
-    outcomes_from_rows,
-)
+from workorders.kafka.spark import driver, partition_ingest
+from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, map_batch
 
 ORDERS = OffsetRange(Partition("orders", 3, "id"), 100, 200)
 ATTEMPT = Attempt(batch_id=7, trigger=Trigger(1, "orders", "kafka", 1, "admit"), range=ORDERS, epoch=1, read_from=100)
@@ -42,6 +36,11 @@ def messages(*offsets: int, topic: str = "orders", partition: int = 3) -> pyarro
     return record_batch(Record(topic, partition, offset, None, b"{}", 0, 0) for offset in offsets)
 
 
+def outcome_of(answer: pyarrow.RecordBatch) -> RangeOutcome:
+    (row,) = answer.to_pylist()
+    return driver._OUTCOME.validate_json(row["outcome"])
+
+
 def test_a_partition_without_messages_answers_nothing() -> None:
     assert list(INGEST(iter([]))) == []
     assert list(INGEST(iter([messages(), messages()]))) == []
@@ -49,7 +48,7 @@ def test_a_partition_without_messages_answers_nothing() -> None:
 
 def test_a_failure_is_answered_and_not_raised_so_that_other_partitions_continue() -> None:
     (answer,) = INGEST(iter([messages(), messages(100), messages(101)]))
-    (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
+    outcome = outcome_of(answer)
     assert outcome.range == ORDERS
     assert outcome.created == Created()
     assert outcome.error is not None
@@ -72,10 +71,9 @@ def test_what_travels_to_the_executors_shows_no_secret() -> None:
 
 
 def test_an_answer_becomes_the_whole_outcome_of_its_own_range() -> None:
-    other = replace(ATTEMPT, range=OffsetRange(Partition("orders", 4, "id"), 0, 9))
-    outcome = RangeOutcome(other.range, Created(1, 2, 3, filtered=4), 0.5, "orders 4: é\n", fenced=True)
-    rows = partition_ingest._row(outcome).to_pylist()
-    assert outcomes_from_rows(rows, [ATTEMPT, other]) == [outcome]
+    for range_ in (ORDERS, VirtualPartition(ORDERS.partition, 100, 150, ORDERS)):
+        outcome = RangeOutcome(range_, Created(1, 2, 3, filtered=4), 0.5, "orders 3: é\n", fenced=True)
+        assert outcome_of(partition_ingest._row(outcome)) == outcome
 
 
 @pytest.mark.parametrize(
@@ -89,7 +87,7 @@ def test_an_answer_contains_whether_the_attempt_was_fenced(
 
     monkeypatch.setattr(partition_ingest, "connect", refuse)
     (answer,) = INGEST(iter([messages(100)]))
-    (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
+    outcome = outcome_of(answer)
     assert outcome.fenced == fenced
 
 
@@ -98,7 +96,7 @@ def test_a_message_leads_to_the_virtual_partition_that_it_belongs_to() -> None:
     ingest = replace(INGEST, attempts=[replace(ATTEMPT, range=part, read_from=part.start) for part in parts])
     for part in parts:
         (answer,) = ingest(iter([messages(part.end - 1)]))
-        (outcome,) = outcomes_from_rows(answer.to_pylist(), ingest.attempts)
+        outcome = outcome_of(answer)
         assert outcome.range == part
         assert outcome.error is not None
         assert outcome.error.startswith(f"orders 3 [{part.start}, {part.end}) of [100, 200): OperationalError")
@@ -114,9 +112,9 @@ def test_messages_of_two_partitions_in_one_task_are_an_error_although_their_offs
     monkeypatch.setattr(partition_ingest, "connect", lambda *_, **__: nullcontext())
     monkeypatch.setattr(partition_ingest, "ingest", take)
     (answer,) = INGEST(iter([messages(100, 101), messages(102, 103)]))
-    assert outcomes_from_rows(answer.to_pylist(), [ATTEMPT])[0].created == Created(4)
+    assert outcome_of(answer).created == Created(4)
     (answer,) = INGEST(iter([messages(100, 101), messages(102, 103, **stranger)]))
-    (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
+    outcome = outcome_of(answer)
     assert outcome.error is not None
     assert "the reader of orders 3 [100, 200) delivered messages of another partition; nothing" in outcome.error
 
@@ -204,8 +202,12 @@ def test_a_value_gives_the_same_item_in_either_binary_type(value: bytes | None, 
 MAP_BATCHES = """
 import sys
 import pyarrow
+from workorders.core.creation.work_orders import Created
+from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.spark.partition_ingest import map_batch
+from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.spark.partition_ingest import _row, map_batch
+_row(RangeOutcome(OffsetRange(Partition("orders", 0, "id"), 0, 1), Created(), 0.0))
 for batch in pyarrow.ipc.open_stream(sys.stdin.buffer):
     assert len(list(map_batch(RecordMapping(), ("orders", 0), batch, "s"))) == 3
 assert "pandas" not in sys.modules

@@ -99,9 +99,8 @@ WHERE ranges.batch_id = %(batch_id)s
 SELECT batches.id
 FROM workorders.triggers
 JOIN workorders.kafka_unfinished_ranges AS ranges ON ranges.trigger_id = triggers.id
+LEFT JOIN workorders.kafka_ledger AS ledger USING (trigger_id, topic, partition)
 JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
-LEFT JOIN workorders.kafka_ledger AS ledger
-    ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
 WHERE triggers.name = %(trigger)s AND ranges.planned_at <= now() - %(seconds)s * interval '1 second'
 GROUP BY batches.id
 HAVING coalesce(max(ledger.next_attempt_at) <= now(), true)
@@ -152,8 +151,7 @@ SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ran
     virtual.start_offset, virtual.end_offset, virtual.finished_at, virtual.created, virtual.rejected, virtual.existing,
     virtual.filtered
 FROM workorders.kafka_ranges AS ranges
-LEFT JOIN workorders.kafka_ledger AS ledger
-    ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+LEFT JOIN workorders.kafka_ledger AS ledger USING (trigger_id, topic, partition)
 LEFT JOIN workorders.kafka_virtual_partitions AS virtual
     ON (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
         = (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)

@@ -12,8 +12,7 @@ SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledg
     ledger.cluster_id, ledger.stored_end
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
-LEFT JOIN workorders.kafka_unfinished_ranges AS ranges
-    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+LEFT JOIN workorders.kafka_unfinished_ranges AS ranges USING (trigger_id, topic, partition)
 WHERE triggers.name = %(trigger)s;
 
 -- name: insert_position
@@ -151,8 +150,7 @@ SELECT pg_advisory_xact_lock(%(class)s, %(trigger_id)s);
 -- Without superseded ranges: Kafka may not have their partitions any more.
 SELECT DISTINCT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset
 FROM workorders.kafka_ranges AS ranges
-JOIN workorders.kafka_ledger AS ledger
-    ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+JOIN workorders.kafka_ledger AS ledger USING (trigger_id, topic, partition)
 WHERE ranges.batch_id = %(batch_id)s AND ranges.superseded_by IS NULL
 ORDER BY ledger.topic, ledger.partition;
 
@@ -161,8 +159,7 @@ SELECT triggers.name AS trigger, ledger.topic, ledger.partition, ledger.topic_id
     ledger.status_since, ledger.attempts, ledger.next_attempt_at, ledger.last_error, ledger.stored_end, ranges.batch_id
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
-LEFT JOIN workorders.kafka_unfinished_ranges AS ranges
-    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+LEFT JOIN workorders.kafka_unfinished_ranges AS ranges USING (trigger_id, topic, partition)
 WHERE %(trigger)s::text IS NULL OR triggers.name = %(trigger)s
 ORDER BY triggers.name, ledger.topic, ledger.partition;
 

@@ -45,7 +45,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "outbox/relay/topic_metadata.py",
+                "outbox/relay/shard.py",
                 '{self._checkpoint_topic: "the relay keeps its own checkpoints in it"}',
                 "{}",
             ),
@@ -64,8 +64,8 @@ OUTBOX = (
         (
             Change(
                 "outbox/relay/shard.py",
-                "self._send(self._claim_again(part)) for part in",
-                "self._send(self._claim_again(part)) or True for part in",
+                "self._send(claims.claim_again(self._connection, self._lease, part))\n",
+                "self._send(claims.claim_again(self._connection, self._lease, part)) or True\n",
             ),
         ),
         (f"{HOLDS}::test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it",),
@@ -153,7 +153,7 @@ OUTBOX = (
                 "    WHERE false",
             ),
             Change(
-                "outbox/store/sql/holds.sql",
+                "outbox/store/sql/claims.sql",
                 "        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket "
                 "AND hold.key = message.key",
                 "        ON false",
@@ -166,7 +166,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/store/sql/claims.sql",
+                "outbox/store/sql/holds.sql",
                 "        WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket",
                 "        WHERE false",
             ),

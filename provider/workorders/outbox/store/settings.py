@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxIdentityError
-from workorders.outbox.store.leases import Lease, require_lease
+from workorders.outbox.store.leases import Lease, renew
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/settings.sql")
 
@@ -50,7 +50,7 @@ def require_same_identity(connection: Connection, lease: Lease, identity: Identi
         OutboxIdentityError: another identity is recorded; nothing was changed.
     """
     with connection.transaction():
-        require_lease(connection, lease)
+        renew(connection, lease)
         connection.execute(_QUERIES["record_identity"], asdict(identity))
         (recorded,) = list_rows(connection, Identity, _QUERIES["identity"])
         if recorded != identity:

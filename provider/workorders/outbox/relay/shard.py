@@ -79,8 +79,8 @@ class ShardRelay:
         #: One after the other, without a batch that was sent in between.
         self._producer_losses = 0
 
-    def run(self, linger: float, deadline: float, stopped: Callable[[], bool]) -> None:
-        """Settle what an earlier relay left, and send until nothing has waited for `linger` seconds.
+    def run(self, deadline: float, stopped: Callable[[], bool]) -> None:
+        """Settle what an earlier relay left, and send until nothing has waited for the `linger` of the definition.
 
         Raises:
             CheckpointTopicError: checkpoints would not last.
@@ -98,7 +98,7 @@ class ShardRelay:
         while not stopped() and time.monotonic() < deadline:
             if self._step():
                 wait, idle_since = _MIN_WAIT, time.monotonic()
-            elif time.monotonic() - idle_since >= linger:
+            elif time.monotonic() - idle_since >= definition.linger:
                 break
             else:
                 time.sleep(wait)

@@ -15,9 +15,9 @@ from fastapi.testclient import TestClient
 from workorders.webhook import app
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers
+from workorders.webhook.database import Database
 from workorders.webhook.handler import RequestHandler
-from workorders.webhook.hooks import Hooks
-from workorders.webhook.stored_webhooks import StoredWebhook, list_served
+from workorders.webhook.stored_webhooks import Hooks, StoredWebhook, list_served
 
 SECRET = "kept-from-yaml"
 
@@ -68,7 +68,14 @@ class Webhooks:
 
     def close(self) -> None:
         """Close the connections to databases."""
-        self.handler.close()
+        for database in self.handler._databases.values():
+            close_idle(database)
+
+
+def close_idle(database: Database) -> None:
+    """Close the idle connections to a database, which a server keeps until its process ends."""
+    while database._idle:
+        database._idle.pop().close()
 
 
 def stored_webhook(name: str, **fields: Any) -> StoredWebhook:

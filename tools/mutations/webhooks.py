@@ -35,7 +35,7 @@ WEBHOOKS = (
     Mutation(
         "guessed-key-fetches-a-result",
         4,
-        (Change("webhook/definition.py", " != PUBLIC and self.authentication.sends_secret", " is not None"),),
+        (Change("webhook/definition.py", " != PUBLIC and self.signature is None", " is not None"),),
         ("unit/webhook/test_definition.py::test_a_repeated_request_gets_the_output_only_from_who_sent_the_secret",),
     ),
     Mutation(

@@ -21,8 +21,7 @@ def application() -> "FastAPI":
     from workorders.webhook.app import Webhooks, make_app  # noqa: PLC0415
     from workorders.webhook.callers import Callers  # noqa: PLC0415
     from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
-    from workorders.webhook.hooks import Hooks  # noqa: PLC0415
-    from workorders.webhook.stored_webhooks import list_served  # noqa: PLC0415
+    from workorders.webhook.stored_webhooks import Hooks, list_served  # noqa: PLC0415
 
     handler = RequestHandler(database_url)
     hooks = Hooks(partial(list_served, handler.database(DATABASE_CONNECTION)), time.monotonic)

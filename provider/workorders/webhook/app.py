@@ -15,10 +15,11 @@ from fastapi import FastAPI, Request, Response
 
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.runs import WorkOrderOutcome
+from workorders.webhook.authentication import Slack
 from workorders.webhook.callers import Callers
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.handler import RequestHandler
-from workorders.webhook.hooks import Hook, Hooks
+from workorders.webhook.stored_webhooks import Hook, Hooks
 from workorders.webhook.refusals import RefusedError, printable
 from workorders.webhook.requests import Received, received_body, require_length
 
@@ -81,7 +82,8 @@ class Webhooks:
                 is_read = True
                 received = replace(received, body=body)
                 await self.callers.check_signature(definition, received, hook.threads)
-                if definition.signature and (challenge := definition.signature.challenge(body)) is not None:
+                method = definition.authentication
+                if isinstance(method, Slack) and (challenge := method.challenge(body)) is not None:
                     return challenge
                 return await run_sync(self.handler.create, hook, received, limiter=hook.threads)
         except RefusedError as refusal:

@@ -102,7 +102,7 @@ class Callers:
 
 
 def _refused(method: Method, fault: str) -> RefusedError:
-    challenge = {"WWW-Authenticate": f'{method.scheme} realm="workorders"'}
+    challenge = {"WWW-Authenticate": f'{getattr(method, "type", "")} realm="workorders"'}
     return RefusedError(401, "not-authenticated", f"Nothing was created: {fault}.", challenge)
 
 

@@ -49,11 +49,6 @@ class Database:
             raise
         self._idle.append(connection)
 
-    def close(self) -> None:
-        """Close the idle connections."""
-        while self._idle:
-            self._idle.pop().close()
-
     def _take(self) -> ClientConnection:
         while True:
             try:

@@ -15,7 +15,7 @@ from workorders.core.postgres.connection import VALUE_ERRORS, Connection
 from workorders.core.triggers import Trigger
 from workorders.webhook.database import NOT_TAKEN, RETRY_SECONDS, Database, try_again
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.hooks import Hook
+from workorders.webhook.stored_webhooks import Hook
 from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received, item
 
@@ -85,11 +85,6 @@ class RequestHandler:
     def database(self, connection_id: str) -> Database:
         """Return the database of an Airflow connection."""
         return self._databases.setdefault(connection_id, Database(lambda: self._url(connection_id)))
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        for database in self._databases.values():
-            database.close()
 
     def _trigger(self, connection: Connection, definition: WebhookTriggerDefinition) -> Trigger:
         """Return the trigger's row; each connection first stores a definition, in its own transaction."""

@@ -15,7 +15,7 @@ from workorders.core.creation.json_validation import validate_body
 from workorders.core.definitions.fields import MIB
 from workorders.core.items import Item
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.hooks import Hook
+from workorders.webhook.stored_webhooks import Hook
 from workorders.webhook.refusals import RefusedError, TryAgainError
 
 MAX_SECONDS: Final = 30.0

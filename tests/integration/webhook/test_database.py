@@ -7,6 +7,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.proxies import HangingProxy
+from support.webhooks import close_idle
 from workorders.webhook import database
 from workorders.webhook.database import Database
 
@@ -37,4 +38,4 @@ def test_no_thread_waits_longer_than_its_limit_for_a_database_that_does_not_answ
         with pytest.raises(psycopg.OperationalError), own.connection():
             pytest.fail("a connection was lent")
         assert time.monotonic() - begun < 30
-        own.close()
+        close_idle(own)

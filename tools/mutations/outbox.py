@@ -124,7 +124,7 @@ OUTBOX = (
     Mutation(
         "outbox-writers-of-a-key-not-in-turn",
         3,
-        (Change(MIGRATION, "        PERFORM pg_advisory_xact_lock(4564061, lock_number);", "        NULL;"),),
+        (Change(MIGRATION, "    PERFORM workorders.outbox_lock(locks);\n", ""),),
         (
             f"{ENQUEUE}::test_writers_of_one_key_take_turns_and_others_do_not_wait",
             f"{ENQUEUE}::test_a_writer_of_many_keys_takes_a_sixth_of_the_lock_table_at_most_and_still_takes_its_turn",
@@ -133,7 +133,7 @@ OUTBOX = (
     Mutation(
         "outbox-locks-in-any-order",
         4,
-        (Change(MIGRATION, "SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP", "SELECT unnest(numbers) LOOP"),),
+        (Change(MIGRATION, "SELECT DISTINCT unnest(numbers) AS number ORDER BY 1", "SELECT unnest(numbers) AS number"),),
         (f"{ENQUEUE}::test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock",),
     ),
     Mutation(

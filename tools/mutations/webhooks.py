@@ -81,7 +81,9 @@ WEBHOOKS = (
         4,
         (
             Change(
-                "webhook/app.py", 'if definition.requires_json_type and media_type != "application/json":', "if False:"
+                "webhook/app.py",
+                'if isinstance(definition.authentication, Basic) and media_type != "application/json":',
+                "if False:",
             ),
         ),
         (f"{APP}::test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page",),

@@ -101,11 +101,6 @@ class WebhookTriggerDefinition(TriggerDefinition):
         return self.authentication != PUBLIC if self.reply_with_errors is None else self.reply_with_errors
 
     @property
-    def requires_json_type(self) -> bool:
-        """Whether a body must have the type JSON: a browser then asks first and sends no password for other pages."""
-        return self.authentication != PUBLIC and self.authentication.type == "basic"
-
-    @property
     def repeats_outputs(self) -> bool:
         """Whether a repeated request gets the output of the first one, which only its caller may ask for.
 

@@ -17,7 +17,6 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.kept_value import KeptValue
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.webhook.database import Database, try_again
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.refusals import RefusedError, TryAgainError, printable
 
@@ -86,19 +85,6 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
 def list_stored(connection: Connection) -> list[StoredWebhook]:
     """Return the webhooks of the database, by name."""
     return [StoredWebhook(*row) for row in connection.execute(_QUERIES["list"])]
-
-
-def list_served(database: Database) -> list[StoredWebhook]:
-    """Return the webhooks of a database for the server.
-
-    Raises:
-        TryAgainError: the database is unavailable, or has no tables.
-    """
-    try:
-        with database.connection() as connection:
-            return list_stored(connection)
-    except psycopg.Error as error:
-        raise try_again("The webhooks cannot be read from the database", error) from error
 
 
 @dataclass

@@ -147,12 +147,9 @@ CREATE FUNCTION workorders.outbox_headers_are_valid(headers jsonb) RETURNS boole
 CREATE FUNCTION workorders.outbox_lock(numbers integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
-DECLARE
-    lock_number integer;
 BEGIN
-    FOR lock_number IN SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP
-        PERFORM pg_advisory_xact_lock(4564061, lock_number);
-    END LOOP;
+    PERFORM pg_advisory_xact_lock(4564061, number)
+    FROM (SELECT DISTINCT unnest(numbers) AS number ORDER BY 1) AS given;
 END $$;
 CREATE FUNCTION workorders.outbox_lock_number(hash bytea) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -56,8 +56,6 @@ _OF_TOPIC: Final = frozenset(
 )
 """Codes of errors by which a topic takes no message now."""
 
-RecordHeader = tuple[str, bytes | str | None]
-
 
 @dataclass(frozen=True, slots=True)
 class RejectedMessage:
@@ -154,7 +152,17 @@ class TransactionalProducer:
         self._rows, self._checkpoint_topic = rows, None
         what = "a batch was not sent to its end"
         try:
-            return self._send(rows, checkpoint)
+            self._producer.begin_transaction()
+            rejected = self._produce(rows)
+            if rejected is not None:
+                self._producer.abort_transaction(SECONDS)
+                return rejected
+            # A message that a broker rejects while the commit is under way leaves a gap in the sequence numbers of its
+            # partition, and costs the producer (seen with librdkafka 2.16).
+            self._producer.flush(_FLUSH_SECONDS)
+            self._checkpoint_topic = checkpoint.topic
+            self._put(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
+            return self._commit()
         except KafkaException as error:
             raise _lost(what, error.args[0], self._failures()) from error
         except SystemError as error:
@@ -167,19 +175,6 @@ class TransactionalProducer:
             else:
                 raise
             raise _lost(what, fatal, self._failures()) from error
-
-    def _send(self, rows: Sequence[OutboxRow], checkpoint: Checkpoint) -> Rejection | None:
-        self._producer.begin_transaction()
-        rejected = self._produce(rows)
-        if rejected is not None:
-            self._producer.abort_transaction(SECONDS)
-            return rejected
-        # A message that a broker rejects while the commit is under way leaves a gap in the sequence numbers of its
-        # partition, and costs the producer (seen with librdkafka 2.16).
-        self._producer.flush(_FLUSH_SECONDS)
-        self._checkpoint_topic = checkpoint.topic
-        self._put(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
-        return self._commit()
 
     def _produce(self, rows: Iterable[OutboxRow]) -> RejectedMessage | None:
         produce, put, header = self._producer.produce, self._put, self._definition.event_id_header
@@ -253,9 +248,9 @@ class TransactionalProducer:
 
 def record_headers(
     headers: Sequence[Sequence[Any]] | None, event_id_header: str | None, event_id: str | None
-) -> list[RecordHeader]:
+) -> list[tuple[str, bytes | str | None]]:
     """Return the headers in their order, followed by the event's id if a header is named for it."""
-    found: list[RecordHeader] = [
+    found = [
         # PostgreSQL also accepts further fields next to `base64`, or a number as its value.
         (name, b64decode(str(value["base64"])) if isinstance(value, dict) else value)
         for name, value in headers or ()

@@ -159,7 +159,8 @@ class ShardRelay:
         )
 
     def _deliver(self, batch: ClaimedBatch) -> Rejection | None:
-        rows, left_out = compacted(batch.rows, self._definition.compacted_topics)
+        topics = {name for name, topic in self._definition.topics.items() if topic.compact}
+        rows, left_out = compacted(batch.rows, topics)
         begun = time.time_ns()
         checkpoint = self._checkpoints.checkpoint(self._lease.shard, batch.number, self._lease.epoch)
         try:

@@ -165,12 +165,9 @@ RETURN (get_byte(hash, 0) << 8 | get_byte(hash, 1)) & 1023;
 -- one order, so that calls do not deadlock; a transaction with several calls can, unless it sorts them.
 CREATE FUNCTION workorders.outbox_lock(numbers integer[]) RETURNS void
 LANGUAGE plpgsql AS $$
-DECLARE
-    lock_number integer;
 BEGIN
-    FOR lock_number IN SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP
-        PERFORM pg_advisory_xact_lock(4564061, lock_number);
-    END LOOP;
+    PERFORM pg_advisory_xact_lock(4564061, number)
+    FROM (SELECT DISTINCT unnest(numbers) AS number ORDER BY 1) AS given;
 END $$;
 
 -- The same for a caller that has other things to do. It waits for the end of a short transaction, and for so little time

@@ -20,7 +20,7 @@ from workorders.kafka.client.settings import client_settings
 from workorders.outbox.exceptions import OutboxFencedError
 from workorders.outbox.relay.definition import RelayDefinition
 from workorders.outbox.relay.shard import RelayResult, ShardRelay
-from workorders.outbox.store import leases, settings
+from workorders.outbox.store import leases
 from workorders.outbox.store.leases import LEASE_SECONDS, Lease
 
 log: Final = logging.getLogger(__name__)
@@ -64,12 +64,11 @@ def run_relay(
 def _leased(
     connection: Connection, definition: RelayDefinition, shard: int, stopped: Callable[[], bool]
 ) -> Iterator[Lease | None]:
-    """Store the limit that `enqueue` needs, and take the lease of a shard; None if another relay keeps it.
+    """Take the lease of a shard; None if another relay keeps it.
 
     The error with which the work on the shard ends is recorded where people see it. If the lease is lost, the work ends
     without an error, because another relay continues it.
     """
-    settings.save_limit(connection, definition.max_message_bytes)
     until = time.monotonic() + min(definition.linger, definition.max_task_duration)
     owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
     while (lease := leases.take(connection, shard, owner, shards=definition.shards)) is None:

@@ -92,7 +92,7 @@ class ShardRelay:
         identity = Identity(
             definition.shards, definition.transactional_id_prefix, cluster_id, definition.checkpoint_topic, topic_id
         )
-        require_same_identity(self._connection, self._lease, identity)
+        require_same_identity(self._connection, self._lease, identity, definition.max_message_bytes)
         self._recover()
         wait, idle_since = _MIN_WAIT, time.monotonic()
         while not stopped() and time.monotonic() < deadline:

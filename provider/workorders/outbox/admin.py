@@ -168,14 +168,13 @@ def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
     """
     arguments = {"shard": shard}
     with connection.transaction():
-        if connection.execute(_QUERIES["lock_free_shard"], arguments).fetchone() is None:
+        if connection.execute(_QUERIES["accept_any_checkpoint"], arguments).rowcount == 0:
             raise OutboxDecisionError(
                 f"Shard {shard} of the outbox has a relay at work, or does not exist. Nothing was changed. Pause the "
                 f"relay's Dag, wait until its task has ended, and run this again."
             )
         (messages,) = fetch_row(connection, _QUERIES["settle_claimed"], {**arguments, "sent": sent})
         drop_claims(connection, shard)
-        connection.execute(_QUERIES["accept_any_checkpoint"], arguments)
     return int(messages)
 
 

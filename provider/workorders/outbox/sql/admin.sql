@@ -63,14 +63,10 @@ SELECT kind FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
 WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
 DELETE FROM workorders.outbox_messages WHERE hold_id = %(hold)s
 
--- name: lock_free_shard
-SELECT shard FROM workorders.outbox_shards
-WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp()) FOR UPDATE
-
 -- name: accept_any_checkpoint
 UPDATE workorders.outbox_shards
 SET checkpoint_batch = -1, epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL
-WHERE shard = %(shard)s
+WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp())
 
 -- name: settle_claimed
 -- Deletes the messages of the open batch if they were sent, and returns their number.

@@ -37,7 +37,7 @@ OUTBOX = (
     Mutation(
         "outbox-old-checkpoint-is-taken-for-the-last-one",
         2,
-        (Change("outbox/relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
+        (Change("outbox/relay/checkpoints.py", "max(own, default=None)", "own[-1] if own else None"),),
         (f"{OWN_TOPIC}::test_an_old_checkpoint_that_is_written_again_is_not_the_last_one",),
     ),
     Mutation(

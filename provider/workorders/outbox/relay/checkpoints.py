@@ -25,7 +25,7 @@ from confluent_kafka.cimpl import NewTopic
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.range_consumer import read_range
-from workorders.kafka.exceptions import KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
+from workorders.kafka.exceptions import KafkaRefusedError, KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
 from workorders.kafka.partitions import OffsetRange, PartitionOffsets
 from workorders.outbox.store.leases import BUCKETS
 
@@ -37,7 +37,6 @@ _FIRST_WINDOW: Final = 200
 """Offsets before the end that are read first. A checkpoint takes two, with the record that ends its transaction."""
 _POLICY: Final = "cleanup.policy"
 _MAX_REPLICAS: Final = 3
-_FORBIDDEN: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
 
 class CheckpointTopicError(ConfigurationError):
@@ -76,12 +75,10 @@ class Checkpoints:
         """Return the number of the batch in a checkpoint; None unless this outbox wrote it for this shard."""
         try:
             words = orjson.loads(value or b"")
-            batch, epoch = words["batch"], words["epoch"]
+            batch: int = words["batch"]
+            written = self.checkpoint(shard, batch, words["epoch"]).value
         except (ValueError, TypeError, KeyError):
             return None
-        if not isinstance(batch, int) or not isinstance(epoch, int):
-            return None
-        written = self.checkpoint(shard, batch, epoch).value
         return batch if hmac.compare_digest(written, value or b"") else None
 
     def ensure_topic(self) -> tuple[str, str]:
@@ -133,22 +130,19 @@ class Checkpoints:
     def _last_between(self, shard: int, range_: OffsetRange) -> int | None:
         if range_.start == range_.end:
             return None
-        found, foreign = None, 0
-        for record in read_range(self._settings, range_, range_.start):
-            if record.key == self._key(shard):
-                batch = self.batch_of(shard, record.value)
-                # The highest, because numbers grow: a copy of an older checkpoint must not count as the last one.
-                found = found if batch is None else max(found or 0, batch)
-                foreign += batch is None
-        if foreign:
+        records = read_range(self._settings, range_, range_.start)
+        batches = [self.batch_of(shard, record.value) for record in records if record.key == self._key(shard)]
+        own = [batch for batch in batches if batch is not None]
+        if len(own) < len(batches):
             log.warning(
                 "Topic %s, partition %s: %s records have the key of this outbox's checkpoints but not its "
                 "signature. They were ignored. Allow only the relays to write to that topic.",
                 self._topic,
                 shard,
-                foreign,
+                len(batches) - len(own),
             )
-        return found
+        # The highest, because numbers grow: a copy of an older checkpoint must not count as the last one.
+        return max(own, default=None)
 
 
 class _Cluster(KafkaAdmin):
@@ -180,14 +174,13 @@ class _Cluster(KafkaAdmin):
     async def _cleanup_policy(self, topic: str) -> str | None:
         """Return how the topic is cleaned; None if we may not know."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        (result,) = await self._ask(
-            lambda client: client.describe_configs([resource], request_timeout=self._timeout).values()
-        )
-        if not isinstance(result, KafkaException):
-            return str(result[_POLICY].value)
-        if result.args[0].code() in _FORBIDDEN:
+        try:
+            settings = await self._ask_one(
+                lambda client: client.describe_configs([resource], request_timeout=self._timeout).values()
+            )
+        except KafkaRefusedError:
             return None
-        raise self._to_domain_error(result)
+        return str(settings[_POLICY].value)
 
     async def settled_ends(self, topic: str, partition: int) -> PartitionOffsets:
         """Return the ends of a partition, once it has a leader and no transaction is open in it."""

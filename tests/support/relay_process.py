@@ -96,7 +96,7 @@ RETRY_STEPS: dict[str, Callable[[], None]] = {
     "acknowledged again": lambda: _before(TransactionalProducer, "_commit", _flushed),
     "committed again": lambda: _after(TransactionalProducer, "_commit", _always),
     "deleting again": lambda: _before(claims, "complete", _always),
-    "hold ended again": lambda: _after(holds, "end_after_retry", _always),
+    "hold ended again": lambda: _after(holds, "release", _always),
     "deleted again": lambda: _after(claims, "complete", _always),
 }
 """Where the first batch of the process is that of a held key, whose oldest message tries again."""

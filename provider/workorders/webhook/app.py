@@ -159,7 +159,8 @@ def _result_of(outcome: WorkOrderOutcome, *, tells_errors: bool) -> dict[str, An
     result: dict[str, Any] = {"state": outcome.state}
     # The reason of a rejection is this package's text. The text of an exception may contain anything that the
     # workflow's author, a library, or the input put into it.
-    if (outcome.error is not None or outcome.error_type is not None) and (tells_errors or outcome.state == WorkOrderState.REJECTED):
+    is_told = tells_errors or outcome.state == WorkOrderState.REJECTED
+    if is_told and (outcome.error is not None or outcome.error_type is not None):
         result |= {"error": outcome.error_type, "reason": outcome.error}
     if outcome.output is not None:
         # As text, because a number in Postgres may have more digits than a Python float keeps.

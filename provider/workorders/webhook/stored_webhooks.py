@@ -122,11 +122,10 @@ class Hooks:
             await self._kept.get()
         except TimeoutError as error:
             raise TryAgainError("not-set-up", "The webhooks cannot be read now; nothing was created.") from error
-        found = self._hooks.get(path)
-        if found is not None and not found.definition.enabled:
+        if (found := self._hooks.get(path)) is not None:
+            if found.definition.enabled:
+                return found
             raise TryAgainError("disabled", f"Nothing was created: the webhook {path} is disabled.")
-        if found is not None:
-            return found
         if path in (row.path for row in self._rows):
             raise TryAgainError(
                 "not-known-now", f"This version cannot read the webhook {printable(path)}. Nothing was created."

@@ -140,15 +140,19 @@ class ShardRelay:
         if rejection is None:
             return True
         if isinstance(rejection, RejectedMessage):
-            self._hold_message(rejection)
+            self._hold_message(rejection.row, rejection.reason)
             return False
         for topic, reason in rejection.of_topics.items():
-            self._hold_topic(topic, reason)
+            holds.hold_topic(self._connection, self._lease, topic, reason)
+            self._report(
+                f"Topic {topic} takes no messages: {reason}. They wait, and are retried in a minute, then less "
+                f"often; other topics continue."
+            )
         if rejection.of_topics:
             return False
         suspects = [row for row in batch.rows if row.topic in rejection.of_messages]
         if len(suspects) == 1:
-            self._hold_message(RejectedMessage(suspects[0], rejection.of_messages[suspects[0].topic]))
+            self._hold_message(suspects[0], rejection.of_messages[suspects[0].topic])
             return False
         others = [row for row in batch.rows if row.topic not in rejection.of_messages]
         middle = len(suspects) // 2
@@ -194,21 +198,13 @@ class ShardRelay:
             return DeliveryFailures(of_topics={batch.due.topic: str(error)})
         return error.failures or DeliveryFailures()
 
-    def _hold_topic(self, topic: str, reason: str) -> None:
-        holds.hold_topic(self._connection, self._lease, topic, reason)
-        self._report(
-            f"Topic {topic} takes no messages: {reason}. They wait, and are retried in a minute, then less "
-            f"often; other topics continue."
-        )
-
-    def _hold_message(self, rejected: RejectedMessage) -> None:
-        row = rejected.row
+    def _hold_message(self, row: OutboxRow, reason: str) -> None:
         topic = self._definition.topics.get(row.topic)
         with_key = topic is None or topic.on_rejected == "hold"
-        holds.hold_message(self._connection, self._lease, row, rejected.reason, with_key=with_key)
+        holds.hold_message(self._connection, self._lease, row, reason, with_key=with_key)
         later = "later ones of its key wait for it" if with_key and row.key is not None else "only this message is held"
         self._report(
-            f"Message {row.id} for topic {row.topic} was refused: {rejected.reason}. It was not sent and is kept, "
+            f"Message {row.id} for topic {row.topic} was refused: {reason}. It was not sent and is kept, "
             f"{later}, all others continue; see `workorders outbox status`."
         )
 

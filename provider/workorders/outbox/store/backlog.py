@@ -51,20 +51,17 @@ def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
         return bool(fetch_row(connection, _QUERIES["is_anything_waiting"], {"buckets": list(buckets)})[0])
 
 
-def next_due_hold(connection: Connection, buckets: Sequence[int]) -> DueHold | None:
-    """Return the hold that has been due for longest; None if none is due."""
-    return find_row(connection, DueHold, _QUERIES["next_due_hold"], {"buckets": list(buckets)})
-
-
 def read_rows(
-    connection: Connection, buckets: Sequence[int], request: BatchRequest, due: DueHold | None = None
-) -> list[OutboxRow]:
-    """Return the rows of one batch, oldest first, or the row with which a hold is retried.
+    connection: Connection, buckets: list[int], request: BatchRequest
+) -> tuple[DueHold | None, list[OutboxRow]]:
+    """Return the hold that has been due for longest, with the row with which it is retried, if it still has one.
 
-    The row of a held key leaves its hold, in the caller's transaction.
+    If none is due, return the rows of one batch, oldest first. The row of a held key leaves its hold, in the caller's
+    transaction.
     """
+    due = find_row(connection, DueHold, _QUERIES["next_due_hold"], {"buckets": buckets})
     arguments = {
-        "buckets": list(buckets),
+        "buckets": buckets,
         "messages": 1 if due else request.max_messages,
         "bytes": request.max_bytes,
         "only": due.topic if due else None,
@@ -77,4 +74,4 @@ def read_rows(
         rows = cursor.execute(query, arguments).fetchall()
         # Postgres returns them as it finds them: with very many held keys it may join these in another order. Sorting
         # large rows in Postgres would write them to its disk.
-        return sorted(map(OutboxRow._make, rows), key=attrgetter("id"))
+        return due, sorted(map(OutboxRow._make, rows), key=attrgetter("id"))

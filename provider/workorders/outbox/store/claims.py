@@ -9,7 +9,7 @@ from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxContradictionError
 from workorders.outbox.store import holds
-from workorders.outbox.store.backlog import BatchRequest, DueHold, OutboxRow, next_due_hold, read_rows
+from workorders.outbox.store.backlog import BatchRequest, DueHold, OutboxRow, read_rows
 from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced, renew
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/claims.sql", blocks_from="sql/holds.sql")
@@ -36,8 +36,7 @@ def claim(connection: Connection, lease: Lease, request: BatchRequest) -> Claime
         number = _next_batch_number(connection, lease)
         connection.execute(_QUERIES["divert"], {"buckets": lease.buckets, "messages": request.max_messages})
         while True:
-            due = next_due_hold(connection, lease.buckets)
-            rows = read_rows(connection, lease.buckets, request, due)
+            due, rows = read_rows(connection, lease.buckets, request)
             if rows or due is None:
                 break
             holds.release(connection, due.id)
@@ -65,7 +64,8 @@ def complete(connection: Connection, lease: Lease, batch: ClaimedBatch, compacte
         for topic, rows in compacted.items():
             connection.execute(_QUERIES["count_compacted"], {"topic": topic, "shard": lease.shard, "compacted": rows})
         if batch.due is not None:
-            holds.end_after_retry(connection, batch.due.id, batch.due.topic)
+            holds.release(connection, batch.due.id)
+            connection.execute(_QUERIES["end_hold_of_topic"], {"topic": batch.due.topic})
 
 
 def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) -> tuple[int, bool]:

@@ -40,12 +40,6 @@ def drop_claims(connection: Connection, shard: int) -> None:
     connection.execute(_QUERIES["drop_claims"], {"shard": shard})
 
 
-def end_after_retry(connection: Connection, hold_id: int, topic: str) -> None:
-    """End a hold whose message was sent, and the hold of its topic, which takes messages again."""
-    release(connection, hold_id)
-    connection.execute(_QUERIES["end_hold_of_topic"], {"topic": topic})
-
-
 def release(connection: Connection, hold_id: int) -> int:
     """End a hold: move its messages back to their place in the order, and return how many they are."""
     return connection.execute(_QUERIES["release_hold"], {"hold": hold_id}).rowcount

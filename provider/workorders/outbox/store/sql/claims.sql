@@ -51,6 +51,10 @@ UPDATE workorders.outbox_counters
 SET sent = sent - %(compacted)s, compacted = compacted + %(compacted)s
 WHERE topic = %(topic)s AND shard = %(shard)s
 
+-- name: end_hold_of_topic
+-- A topic that takes a message of a key must not be held.
+DELETE FROM workorders.outbox_holds WHERE kind = 'topic' AND topic = %(topic)s
+
 -- name: open_batch
 -- At most one batch is open: each is deleted or given back before the next one is claimed, or with its claim.
 SELECT max(claim.batch), coalesce(sum(cardinality(claim.ids)), 0)::bigint, shard.checkpoint_batch

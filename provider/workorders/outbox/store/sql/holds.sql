@@ -58,6 +58,3 @@ FROM held WHERE message.topic = %(topic)s AND message.bucket = ANY (%(buckets)s)
 -- name: release_hold
 WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
 UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket WHERE hold_id = %(hold)s
-
--- name: end_hold_of_topic
-DELETE FROM workorders.outbox_holds WHERE kind = 'topic' AND topic = %(topic)s

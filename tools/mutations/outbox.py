@@ -133,7 +133,13 @@ OUTBOX = (
     Mutation(
         "outbox-locks-in-any-order",
         4,
-        (Change(MIGRATION, "SELECT DISTINCT unnest(numbers) AS number ORDER BY 1", "SELECT unnest(numbers) AS number"),),
+        (
+            Change(
+                MIGRATION,
+                "SELECT DISTINCT unnest(numbers) AS number ORDER BY 1",
+                "SELECT unnest(numbers) AS number",
+            ),
+        ),
         (f"{ENQUEUE}::test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock",),
     ),
     Mutation(

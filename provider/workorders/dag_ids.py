@@ -97,9 +97,6 @@ def batch(batch_id: int) -> str:
 def batch_of(run_id: str) -> int | None:
     """Return the batch of an ingest run; None for a run that a person started."""
     number = run_id.removeprefix("batch_")
-    is_batch = number != run_id and number.isascii() and number.isdecimal() and len(number) < _DIGITS
+    # No longer than the largest bigint.
+    is_batch = number != run_id and number.isascii() and number.isdecimal() and len(number) < 19  # noqa: PLR2004
     return int(number) if is_batch else None
-
-
-_DIGITS: Final = 19
-"""Of the largest number of a batch."""

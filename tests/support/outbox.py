@@ -50,7 +50,7 @@ class Outbox:
 
     def relay_until(self, stopped: threading.Event, **changes: Any) -> RelayResult:
         """Relay until told to end."""
-        return self._relay_shards(changes, linger=3600, stopped=stopped.is_set)
+        return self._relay_shards({**changes, "linger": 3600.0}, stopped=stopped.is_set)
 
     def _relay_shards(self, changes: Mapping[str, Any], **options: Any) -> RelayResult:
         """Relay every shard, all at the same time, as their Dags do."""
@@ -103,7 +103,7 @@ def new_outbox(stack: LocalStack, **definition: Any) -> Outbox:
     url = own_database(stack, "outbox")
     with connect(url, application_name="test writer") as connection:
         connection.execute("UPDATE workorders.outbox_identity SET outbox_id = gen_random_uuid()")
-    fields = {"checkpoint_topic": f"outbox_{uuid4().hex[:12]}-checkpoints", **definition}
+    fields = {"checkpoint_topic": f"outbox_{uuid4().hex[:12]}-checkpoints", "linger": 0, **definition}
     return Outbox(url, stack.kafka_settings, RelayDefinition.model_validate(fields))
 
 

@@ -18,7 +18,7 @@ from workorders.outbox.relay.checkpoints import Checkpoints
 from workorders.outbox.relay.definition import RelayDefinition
 from workorders.outbox.relay.producer import TransactionalProducer
 from workorders.outbox.relay.relay import run_relay
-from workorders.outbox.store import claims
+from workorders.outbox.store import claims, holds
 
 DEFINITION_VARIABLE = "TEST_RELAY"
 
@@ -80,22 +80,24 @@ STEPS: dict[str, Callable[[], None]] = {
     "checkpoint read": lambda: _after(Checkpoints, "last", _always),
     "settled": lambda: _after(shard, "settle_claims", _always),
     "claiming": lambda: _before(claims, "_write_claim", _second),
-    "claimed": lambda: _after(claims, "complete_and_claim", _second),
+    "claimed": lambda: _after(claims, "claim", _second),
     "filled": lambda: _after(TransactionalProducer, "_produce", _second),
     "produced": lambda: _before(TransactionalProducer, "_commit", _second),
     "acknowledged": lambda: _before(TransactionalProducer, "_commit", lambda sender: _flushed(sender) and _second()),
     "first committed": lambda: _after(TransactionalProducer, "_commit", _always),
     "committed": lambda: _after(TransactionalProducer, "_commit", _second),
+    "deleted": lambda: _after(claims, "complete", _always),
 }
 
 RETRY_STEPS: dict[str, Callable[[], None]] = {
     "claiming again": lambda: _before(claims, "_write_claim", _always),
-    "claimed again": lambda: _after(claims, "complete_and_claim", _always),
+    "claimed again": lambda: _after(claims, "claim", _always),
     "produced again": lambda: _before(TransactionalProducer, "_commit", _always),
     "acknowledged again": lambda: _before(TransactionalProducer, "_commit", _flushed),
     "committed again": lambda: _after(TransactionalProducer, "_commit", _always),
-    "deleting again": lambda: _before(claims, "_delete", _always),
-    "deleted again": lambda: _after(claims, "_delete", _always),
+    "deleting again": lambda: _before(claims, "complete", _always),
+    "hold ended again": lambda: _after(holds, "release", _always),
+    "deleted again": lambda: _after(claims, "complete", _always),
 }
 """Where the first batch of the process is that of a held key, whose oldest message tries again."""
 

@@ -140,7 +140,7 @@ class WebhookSource(Source):
     type = "webhook"
 
     def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
-        self.webhooks = Webhooks({"workorders_db": self.stack.database_url}, served_from="workorders_db")
+        self.webhooks = Webhooks({"workorders_db": self.stack.database_url}, from_database=True)
         self._deploy()
 
     def add_workflow_file(self, **fields: Any) -> None:

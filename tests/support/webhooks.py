@@ -4,9 +4,8 @@ import hashlib
 import hmac
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import httpx2
@@ -15,9 +14,8 @@ from fastapi.testclient import TestClient
 from workorders.webhook import app
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers
-from workorders.webhook.handler import RequestHandler
-from workorders.webhook.hooks import Hooks
-from workorders.webhook.stored_webhooks import StoredWebhook, list_served
+from workorders.webhook.handler import Database, RequestHandler
+from workorders.webhook.stored_webhooks import Hooks, StoredWebhook
 
 SECRET = "kept-from-yaml"
 
@@ -27,18 +25,16 @@ class Webhooks:
 
     Args:
         urls: databases by their Airflow connection.
-        served_from: the Airflow connection of the database that has the webhooks; None for those that are defined here.
+        from_database: whether the webhooks are those of the database and not those that are defined here.
     """
 
-    def __init__(self, urls: Mapping[str, str], *, served_from: str | None = None) -> None:
+    def __init__(self, urls: Mapping[str, str], *, from_database: bool = False) -> None:
         self.stored: dict[str, StoredWebhook] = {}
         self.urls = dict(urls)
         self.secrets = {"shop": Secret("ada", SECRET)}
         self._now = 0.0
         self.handler = RequestHandler(self.urls.__getitem__)
-        served: Callable[[], Sequence[StoredWebhook]] = self._list_stored
-        if served_from is not None:
-            served = partial(list_served, self.handler.database(served_from))
+        served = self.handler.list_served if from_database else self._list_stored
         callers = Callers(self.secrets.__getitem__, self.clock)
         webhooks = app.Webhooks(Hooks(served, self.clock), self.handler, callers)
         self.client = TestClient(app.make_app(webhooks), raise_server_exceptions=False)
@@ -68,7 +64,14 @@ class Webhooks:
 
     def close(self) -> None:
         """Close the connections to databases."""
-        self.handler.close()
+        for database in self.handler._databases.values():
+            close_idle(database)
+
+
+def close_idle(database: Database) -> None:
+    """Close the idle connections to a database, which a server keeps until its process ends."""
+    while database._idle:
+        database._idle.pop().close()
 
 
 def stored_webhook(name: str, **fields: Any) -> StoredWebhook:

@@ -143,7 +143,8 @@ def execute(connections: JobSecrets, definition: WorkflowDefinition) -> int:
 
 def relay(connections: JobSecrets, definition: RelayDefinition) -> int:
     """Relay the outbox's only shard as the relay's operator does."""
-    run_relay(connections, definition, linger=_LINGER_SECONDS, max_duration=_SLICE_SECONDS)
+    times = {"linger": _LINGER_SECONDS, "max_task_duration": _SLICE_SECONDS}
+    run_relay(connections, definition.model_copy(update=times))
     return 0
 
 

@@ -37,7 +37,7 @@ OUTBOX = (
     Mutation(
         "outbox-old-checkpoint-is-taken-for-the-last-one",
         2,
-        (Change("outbox/relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
+        (Change("outbox/relay/checkpoints.py", "max(own, default=None)", "own[-1] if own else None"),),
         (f"{OWN_TOPIC}::test_an_old_checkpoint_that_is_written_again_is_not_the_last_one",),
     ),
     Mutation(
@@ -45,7 +45,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "outbox/relay/topic_metadata.py",
+                "outbox/relay/shard.py",
                 '{self._checkpoint_topic: "the relay keeps its own checkpoints in it"}',
                 "{}",
             ),
@@ -64,8 +64,8 @@ OUTBOX = (
         (
             Change(
                 "outbox/relay/shard.py",
-                "self._send(self._claim_again(part)) for part in",
-                "self._send(self._claim_again(part)) or True for part in",
+                "self._send(claims.claim_again(self._connection, self._lease, part))\n",
+                "self._send(claims.claim_again(self._connection, self._lease, part)) or True\n",
             ),
         ),
         (f"{HOLDS}::test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it",),
@@ -124,7 +124,7 @@ OUTBOX = (
     Mutation(
         "outbox-writers-of-a-key-not-in-turn",
         3,
-        (Change(MIGRATION, "        PERFORM pg_advisory_xact_lock(4564061, lock_number);", "        NULL;"),),
+        (Change(MIGRATION, "    PERFORM workorders.outbox_lock(locks);\n", ""),),
         (
             f"{ENQUEUE}::test_writers_of_one_key_take_turns_and_others_do_not_wait",
             f"{ENQUEUE}::test_a_writer_of_many_keys_takes_a_sixth_of_the_lock_table_at_most_and_still_takes_its_turn",
@@ -133,7 +133,13 @@ OUTBOX = (
     Mutation(
         "outbox-locks-in-any-order",
         4,
-        (Change(MIGRATION, "SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP", "SELECT unnest(numbers) LOOP"),),
+        (
+            Change(
+                MIGRATION,
+                "SELECT DISTINCT unnest(numbers) AS number ORDER BY 1",
+                "SELECT unnest(numbers) AS number",
+            ),
+        ),
         (f"{ENQUEUE}::test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock",),
     ),
     Mutation(
@@ -153,7 +159,7 @@ OUTBOX = (
                 "    WHERE false",
             ),
             Change(
-                "outbox/store/sql/holds.sql",
+                "outbox/store/sql/claims.sql",
                 "        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket "
                 "AND hold.key = message.key",
                 "        ON false",
@@ -166,7 +172,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "outbox/store/sql/claims.sql",
+                "outbox/store/sql/holds.sql",
                 "        WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket",
                 "        WHERE false",
             ),

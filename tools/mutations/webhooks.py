@@ -35,7 +35,7 @@ WEBHOOKS = (
     Mutation(
         "guessed-key-fetches-a-result",
         4,
-        (Change("webhook/definition.py", " != PUBLIC and self.authentication.sends_secret", " is not None"),),
+        (Change("webhook/definition.py", " != PUBLIC and self.signature is None", " is not None"),),
         ("unit/webhook/test_definition.py::test_a_repeated_request_gets_the_output_only_from_who_sent_the_secret",),
     ),
     Mutation(
@@ -81,7 +81,9 @@ WEBHOOKS = (
         4,
         (
             Change(
-                "webhook/app.py", 'if definition.requires_json_type and media_type != "application/json":', "if False:"
+                "webhook/app.py",
+                'if isinstance(definition.authentication, Basic) and media_type != "application/json":',
+                "if False:",
             ),
         ),
         (f"{APP}::test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page",),

@@ -14,7 +14,7 @@ from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
 
-_SHARD_COLUMNS: Final = "shard owner is_expired leased_until epoch last_batch in_flight"
+_SHARD_COLUMNS: Final = "shard owner is_leased leased_until epoch last_batch in_flight"
 
 
 @app.command()

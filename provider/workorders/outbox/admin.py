@@ -8,8 +8,7 @@ from uuid import UUID
 from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxDecisionError
-from workorders.outbox.store import holds as store
-from workorders.outbox.store.claims import drop_claims_of_shard
+from workorders.outbox.store.holds import drop_claims, release
 
 _QUERIES = load_queries("workorders.outbox", "sql/admin.sql", blocks_from="store/sql/backlog.sql")
 
@@ -52,19 +51,15 @@ class ShardStatus:
     shard: int
     epoch: int
     owner: str | None
+    #: Whether a relay is at work on it.
+    is_leased: bool
     leased_until: datetime | None
-    is_expired: bool | None
     last_batch: int
     checkpoint_batch: int
     #: Messages of batches that were claimed and not deleted yet.
     in_flight: int
     #: With which the last relay of the shard ended; None if the shard works.
     last_error: str | None
-
-    @property
-    def is_leased(self) -> bool:
-        """Whether a relay is at work on it."""
-        return self.owner is not None and not self.is_expired
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +131,7 @@ def release_hold(connection: Connection, hold: int) -> int:
     """
     with connection.transaction():
         _lock_hold(connection, hold)
-        return store.release(connection, hold)
+        return release(connection, hold)
 
 
 def purge_hold(connection: Connection, hold: int, *, seen: int | None = None) -> int:
@@ -173,14 +168,13 @@ def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
     """
     arguments = {"shard": shard}
     with connection.transaction():
-        if connection.execute(_QUERIES["lock_free_shard"], arguments).fetchone() is None:
+        if connection.execute(_QUERIES["accept_any_checkpoint"], arguments).rowcount == 0:
             raise OutboxDecisionError(
                 f"Shard {shard} of the outbox has a relay at work, or does not exist. Nothing was changed. Pause the "
                 f"relay's Dag, wait until its task has ended, and run this again."
             )
         (messages,) = fetch_row(connection, _QUERIES["settle_claimed"], {**arguments, "sent": sent})
-        drop_claims_of_shard(connection, shard)
-        connection.execute(_QUERIES["accept_any_checkpoint"], arguments)
+        drop_claims(connection, shard)
     return int(messages)
 
 
@@ -218,7 +212,8 @@ def _shards(shards: Sequence[int]) -> str:
 
 
 def _lock_hold(connection: Connection, hold: int) -> str:
-    found = store.lock(connection, hold)
-    if found is None:
+    """Return the kind of a hold."""
+    row = connection.execute(_QUERIES["lock_hold"], {"hold": hold}).fetchone()
+    if row is None:
         raise OutboxDecisionError(f"Hold {hold} does not exist. Nothing was changed. See `workorders outbox status`.")
-    return found[0]
+    return str(row[0])

@@ -13,7 +13,6 @@ import psycopg
 from workorders.core.exceptions import KeysBusyError
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Headers, Message, encode_message, header_pairs
-from workorders.core.postgres.connection import fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxMessageError
 
@@ -123,9 +122,8 @@ def enqueue_published(connection: "Connection", messages: Sequence[Message]) -> 
     busy = connection.execute(_QUERIES["lock_or_find_busy"], arguments).fetchall()
     if busy:
         raise KeysBusyError(run_id for (run_id,) in busy)
-    (after_id,) = fetch_row(connection, _QUERIES["last_id"], {})
-    _execute(connection, arguments)
-    connection.execute(_QUERIES["note_published"], {**arguments, "after_id": after_id})
+    (ids,) = _execute(connection, arguments).fetchone()
+    connection.execute(_QUERIES["note_published"], {**arguments, "ids": ids})
 
 
 def _encoded(message: OutboxMessage) -> Message:
@@ -184,14 +182,14 @@ def _require_known(connection: object) -> None:
     )
 
 
-def _execute(connection: "Caller", arguments: Mapping[str, Sequence[Any]]) -> None:
+def _execute(connection: "Caller", arguments: Mapping[str, Sequence[Any]]) -> Any:
+    """Enqueue messages; the result has one row, with the array of their ids."""
     try:
         if isinstance(connection, psycopg.Connection):
-            connection.execute(_QUERIES["enqueue"], arguments)
-        else:
-            from sqlalchemy import text  # noqa: PLC0415 - half a second that programs without SQLAlchemy need not wait
+            return connection.execute(_QUERIES["enqueue"], arguments)
+        from sqlalchemy import text  # noqa: PLC0415 - half a second that programs without SQLAlchemy need not wait
 
-            connection.execute(text(re.sub(r"%\((\w+)\)s", r":\1", _QUERIES["enqueue"])), dict(arguments))
+        return connection.execute(text(re.sub(r"%\((\w+)\)s", r":\1", _QUERIES["enqueue"])), dict(arguments))
     except Exception as error:
         found = getattr(error, "orig", error)  # SQLAlchemy wraps the error of its driver
         if getattr(found, "sqlstate", getattr(found, "pgcode", None)) in _REFUSALS:

@@ -1,13 +1,11 @@
 """Connects webhooks with Airflow: their definitions, secrets, and databases. They have no Dag."""
 
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, BaseHook
 
 from workorders.airflow.connections import database_url
-from workorders.core.environment import DATABASE_CONNECTION
 from workorders.webhook.authentication import Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
 
@@ -21,12 +19,10 @@ def application() -> "FastAPI":
     from workorders.webhook.app import Webhooks, make_app  # noqa: PLC0415
     from workorders.webhook.callers import Callers  # noqa: PLC0415
     from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
-    from workorders.webhook.hooks import Hooks  # noqa: PLC0415
-    from workorders.webhook.stored_webhooks import list_served  # noqa: PLC0415
+    from workorders.webhook.stored_webhooks import Hooks  # noqa: PLC0415
 
     handler = RequestHandler(database_url)
-    hooks = Hooks(partial(list_served, handler.database(DATABASE_CONNECTION)), time.monotonic)
-    return make_app(Webhooks(hooks, handler, Callers(_secret, time.monotonic)))
+    return make_app(Webhooks(Hooks(handler.list_served, time.monotonic), handler, Callers(_secret, time.monotonic)))
 
 
 def make_dags(definition: WebhookTriggerDefinition) -> list[DAG]:

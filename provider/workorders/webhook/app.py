@@ -15,12 +15,14 @@ from fastapi import FastAPI, Request, Response
 
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.runs import WorkOrderOutcome
+from workorders.core.states import WorkOrderState
+from workorders.webhook.authentication import Basic, Slack
 from workorders.webhook.callers import Callers
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.handler import RequestHandler
-from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.refusals import RefusedError, printable
 from workorders.webhook.requests import Received, received_body, require_length
+from workorders.webhook.stored_webhooks import Hook, Hooks
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _LOG = logging.getLogger(__name__)
@@ -29,8 +31,6 @@ MAX_WAITING: Final = 256
 """Callers of one webhook that wait for results at the same time."""
 _POLL_SECONDS: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
 """Between two looks at a work order; the last is repeated."""
-_SUCCESS: Final = "success"
-_REJECTED: Final = "rejected"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,10 @@ class Webhooks:
             return await self._after_completion(hook, single, wanted)
         if single.original is not None:
             return _json(200, {"state": "duplicate", "duplicate": single.id}, id_=single.original)
-        return _json(201 if single.created else 200, _state_of(single), id_=single.id)
+        state: dict[str, Any] = {"state": single.state}
+        if single.reason is not None:
+            state |= {"error": single.reason, "reason": single.detail}
+        return _json(201 if single.created else 200, state, id_=single.id)
 
     async def _create(self, hook: Hook, request: Request) -> CreateResult | str:
         """Create the work order; a challenge of a sender that checks the URL is returned instead."""
@@ -81,7 +84,8 @@ class Webhooks:
                 is_read = True
                 received = replace(received, body=body)
                 await self.callers.check_signature(definition, received, hook.threads)
-                if definition.signature and (challenge := definition.signature.challenge(body)) is not None:
+                method = definition.authentication
+                if isinstance(method, Slack) and (challenge := method.challenge(body)) is not None:
                     return challenge
                 return await run_sync(self.handler.create, hook, received, limiter=hook.threads)
         except RefusedError as refusal:
@@ -103,7 +107,7 @@ class Webhooks:
             return _json(202, {"state": single.state, "reason": reason}, id_=id_)
         finally:
             hook.waiting -= 1
-        code = definition.success_code if outcome.state == _SUCCESS else definition.failure_code
+        code = definition.success_code if outcome.state == WorkOrderState.SUCCESS else definition.failure_code
         return _json(code, _result_of(outcome, tells_errors=definition.tells_errors), id_=id_)
 
     async def _outcome(self, hook: Hook, id_: UUID) -> WorkOrderOutcome:
@@ -140,7 +144,8 @@ def _require_acceptable(definition: WebhookTriggerDefinition, request: Request) 
             f"The body is encoded as {printable(encoding)}; nothing was created; send it without an encoding.",
         )
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if definition.requires_json_type and media_type != "application/json":
+    # For other types, a browser asks no server before it sends a password for a page that it shows.
+    if isinstance(definition.authentication, Basic) and media_type != "application/json":
         raise RefusedError(
             415,
             "not-json-type",
@@ -150,18 +155,12 @@ def _require_acceptable(definition: WebhookTriggerDefinition, request: Request) 
     require_length(request.headers.get("content-length", ""), definition.max_body_bytes)
 
 
-def _state_of(single: CreateResult) -> dict[str, Any]:
-    state: dict[str, Any] = {"state": single.state}
-    if single.reason is not None:
-        state |= {"error": single.reason, "reason": single.detail}
-    return state
-
-
 def _result_of(outcome: WorkOrderOutcome, *, tells_errors: bool) -> dict[str, Any]:
     result: dict[str, Any] = {"state": outcome.state}
     # The reason of a rejection is this package's text. The text of an exception may contain anything that the
     # workflow's author, a library, or the input put into it.
-    if (outcome.error is not None or outcome.error_type is not None) and (tells_errors or outcome.state == _REJECTED):
+    is_told = tells_errors or outcome.state == WorkOrderState.REJECTED
+    if is_told and (outcome.error is not None or outcome.error_type is not None):
         result |= {"error": outcome.error_type, "reason": outcome.error}
     if outcome.output is not None:
         # As text, because a number in Postgres may have more digits than a Python float keeps.

@@ -6,15 +6,13 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import orjson
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from workorders.core.definitions.fields import ConnectionId, Definition, expecting, seconds
 
-KEY_HEADER: Final = "idempotency-key"
-"""Header with which a caller identifies its event."""
 HeaderName = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"),
@@ -45,11 +43,6 @@ class Secret:
 class Method(Definition):
     """Fields and answers of every authentication method."""
 
-    signature_headers: ClassVar[frozenset[str]] = frozenset()
-    """Headers that carry signatures in any form of the method, in lower case."""
-    sends_secret: ClassVar[bool] = True
-    """Whether each request has the secret itself, so that no stranger can repeat one with another key."""
-
     connection: ConnectionId
     """Airflow connection that holds the secret: its password, and for `basic` its login as well."""
     previous_connection: ConnectionId | None = None
@@ -57,24 +50,9 @@ class Method(Definition):
     new one."""
 
     @property
-    def scheme(self) -> str:
-        """The name of the method in the answer to a caller that has not proved anything."""
-        return str(getattr(self, "type", ""))
-
-    @property
     def connections(self) -> tuple[str, ...]:
         """The Airflow connections whose secrets are accepted, the current one first."""
         return tuple(dict.fromkeys(filter(None, (self.connection, self.previous_connection))))
-
-    @property
-    def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the credentials, in lower case; they are never stored."""
-        return frozenset({"authorization", getattr(self, "header", "authorization")}) | self.signature_headers
-
-    @property
-    def key_header(self) -> str:
-        """Header with which a caller identifies its event, in lower case."""
-        return KEY_HEADER
 
     def missing(self, headers: Mapping[str, str]) -> str | None:
         """Return which part of the credentials is missing or malformed, or None.
@@ -84,7 +62,7 @@ class Method(Definition):
         raise NotImplementedError
 
     def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, now: float = 0.0) -> str | None:
-        """Return why the caller is refused, or None; `now` is the Unix time."""
+        """Return why a caller is refused whose credentials are complete, or None; `now` is the Unix time."""
         raise NotImplementedError
 
 
@@ -102,8 +80,8 @@ class ApiKey(Method):
 
     def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, now: float = 0.0) -> str | None:
         """Return why the caller is refused, or None; body and time do not count."""
-        wrong = f"the key in the header {self.header} is wrong"
-        return self.missing(headers) or (None if is_same(raw_bytes(headers[self.header]), secret.password) else wrong)
+        is_right = is_same(raw_bytes(headers[self.header]), secret.password)
+        return None if is_right else f"the key in the header {self.header} is wrong"
 
 
 class Basic(Method):
@@ -123,8 +101,6 @@ class Basic(Method):
 
     def fault(self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, now: float = 0.0) -> str | None:
         """Return why the caller is refused, or None; body and time do not count."""
-        if missing := self.missing(headers):
-            return missing
         given = _decoded(headers["authorization"].partition(" ")[2]) or b""
         expected = f"{secret.login}:{secret.password}"
         return None if is_same(given, expected) else "the user name or the password is wrong"
@@ -150,8 +126,6 @@ class Signed(NamedTuple):
 class SignatureMethod(Method):
     """A method by which callers sign the body, by a hash with the secret: none is known before its body is."""
 
-    sends_secret = False
-
     def signed(self, headers: Mapping[str, str]) -> Signed | str:
         """Return the signatures of a request, or which part of them is missing or malformed."""
         raise NotImplementedError
@@ -159,11 +133,6 @@ class SignatureMethod(Method):
     def key_of(self, secret: Secret) -> bytes | None:
         """Return the key of the hash; None if the secret is malformed."""
         return secret.password.encode()
-
-    def challenge(self, body: bytes) -> str | None:
-        """Return what the sender wants back before it sends events, from an authenticated body; None for an event."""
-        del body
-        return None
 
     def missing(self, headers: Mapping[str, str]) -> str | None:
         """Return which part of the credentials is missing or malformed, or None."""
@@ -235,8 +204,6 @@ class Hmac(SignatureMethod):
 class StandardWebhooks(SignatureMethod):
     """The caller signs as the specification Standard Webhooks describes."""
 
-    signature_headers = frozenset({"webhook-signature", "svix-signature"})
-
     type: Literal["standard_webhooks"]
     """A signature by the specification Standard Webhooks. The password of the connection is the secret that the sender
     shows, with `whsec_` before it or without. The time of a request may be 5 minutes from now."""
@@ -270,8 +237,6 @@ class StandardWebhooks(SignatureMethod):
 class Stripe(SignatureMethod):
     """The caller is Stripe."""
 
-    signature_headers = frozenset({_STRIPE_HEADER})
-
     type: Literal["stripe"]
     """A signature as Stripe makes it, in the header `Stripe-Signature`. The password of the connection is the signing
     secret of the endpoint, with its `whsec_`."""
@@ -293,8 +258,6 @@ class Stripe(SignatureMethod):
 class Slack(SignatureMethod):
     """The caller is Slack's Events API."""
 
-    signature_headers = frozenset({_SLACK_HEADER})
-
     type: Literal["slack"]
     """A signature as Slack makes it, in the header `X-Slack-Signature`. The password of the connection is the signing
     secret of the app."""
@@ -312,7 +275,7 @@ class Slack(SignatureMethod):
         return Signed(_SLACK_HEADER, given, f"v0:{time}:".encode(), _SLACK_TIME_HEADER, time, "v0=")
 
     def challenge(self, body: bytes) -> str | None:
-        """Return the challenge by which Slack checks a new URL; None for an event."""
+        """Return the challenge by which Slack checks a new URL, from an authenticated body; None for an event."""
         try:
             content = orjson.loads(body)
         except orjson.JSONDecodeError:

@@ -58,22 +58,25 @@ class Callers:
     async def _require(self, method: Method, received: Received, threads: CapacityLimiter | None = None) -> None:
         """Refuse a caller that no secret of the webhook admits."""
         faults: list[str] = []
-        unavailable: TryAgainError | None = None
         for connection in method.connections:
-            try:
-                secret = await self._secret(connection)
-            except TryAgainError as error:
-                unavailable = error
+            secret = await self._find_secret(connection)
+            if secret is None:
                 continue
             check = partial(method.fault, secret, received.by_name, received.body, now=time.time())
             fault = await run_sync(check, limiter=threads) if threads else check()
             if fault is None:
                 return
             faults.append(fault)
-        raise unavailable or _refused(method, faults[0])
+        if len(faults) < len(method.connections):
+            raise TryAgainError(
+                "cannot-authenticate",
+                "Nothing was created: callers of this webhook cannot be authenticated, because its secret is "
+                "unavailable.",
+            )
+        raise _refused(method, faults[0])
 
-    async def _secret(self, connection_id: str) -> Secret:
-        """Return the secret; without a password, which would admit everybody, it is unavailable."""
+    async def _find_secret(self, connection_id: str) -> Secret | None:
+        """Return the secret; None if it is unavailable, or without a password, which would admit everybody."""
         if connection_id not in self._kept:
             self._kept[connection_id] = KeptValue(
                 partial(self._look_up, connection_id),
@@ -84,11 +87,9 @@ class Callers:
             )
         try:
             secret = await self._kept[connection_id].get()
-        except Exception as error:
-            raise _unavailable() from error
-        if not secret.password:
-            raise _unavailable()
-        return secret
+        except Exception:  # noqa: BLE001 - a secrets backend may raise anything
+            return None
+        return secret if secret.password else None
 
     def _look_up(self, connection_id: str) -> Secret:
         try:
@@ -102,12 +103,5 @@ class Callers:
 
 
 def _refused(method: Method, fault: str) -> RefusedError:
-    challenge = {"WWW-Authenticate": f'{method.scheme} realm="workorders"'}
+    challenge = {"WWW-Authenticate": f'{getattr(method, "type", "")} realm="workorders"'}
     return RefusedError(401, "not-authenticated", f"Nothing was created: {fault}.", challenge)
-
-
-def _unavailable() -> TryAgainError:
-    return TryAgainError(
-        "cannot-authenticate",
-        "Nothing was created: callers of this webhook cannot be authenticated, because its secret is unavailable.",
-    )

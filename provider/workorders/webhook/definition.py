@@ -9,12 +9,14 @@ from workorders.core.definitions.fields import DAY_SECONDS, KIB, Whole, byte_cou
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
-from workorders.webhook.authentication import KEY_HEADER, PUBLIC, Authentication, HeaderName, SignatureMethod
+from workorders.webhook.authentication import PUBLIC, Authentication, HeaderName, SignatureMethod
 
 _MAX_REPLY_SECONDS: Final = 300
 _PART: Final = "[a-z0-9][a-z0-9_-]*"
 
-DEFAULT_HEADERS: Final = ("content-type", "user-agent", "traceparent", "tracestate", "idempotency-key")
+_KEY_HEADER: Final = "idempotency-key"
+"""Header with which a caller identifies its event, unless its authentication method has one."""
+DEFAULT_HEADERS: Final = ("content-type", "user-agent", "traceparent", "tracestate", _KEY_HEADER)
 
 
 def _path(value: str, info: ValidationInfo) -> str:
@@ -23,7 +25,7 @@ def _path(value: str, info: ValidationInfo) -> str:
 
 def _headers(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
     for name in names:
-        if is_secret_header(name) or name in getattr(info.data.get("authentication"), "secret_headers", ()):
+        if is_secret_header(name) or name == getattr(info.data.get("authentication"), "header", None):
             raise ValueError(f"the header {name} may carry a secret and is never stored.")
     return names
 
@@ -87,7 +89,7 @@ class WebhookTriggerDefinition(TriggerDefinition):
     @property
     def key_header(self) -> str:
         """Header with which a caller identifies its event, in lower case."""
-        return KEY_HEADER if self.authentication == PUBLIC else self.authentication.key_header
+        return str(getattr(self.authentication, "key_header", _KEY_HEADER))
 
     def key_of(self, headers: Mapping[str, str]) -> str | None:
         """Return by what a caller identifies its event; None if its header is missing or empty."""
@@ -99,11 +101,9 @@ class WebhookTriggerDefinition(TriggerDefinition):
         return self.authentication != PUBLIC if self.reply_with_errors is None else self.reply_with_errors
 
     @property
-    def requires_json_type(self) -> bool:
-        """Whether a body must have the type JSON: a browser then asks first and sends no password for other pages."""
-        return self.authentication != PUBLIC and self.authentication.type == "basic"
-
-    @property
     def repeats_outputs(self) -> bool:
-        """Whether a repeated request gets the output of the first one, which only its caller may ask for."""
-        return self.authentication != PUBLIC and self.authentication.sends_secret
+        """Whether a repeated request gets the output of the first one, which only its caller may ask for.
+
+        It has to send the secret: a stranger can repeat a signed request with another idempotency key.
+        """
+        return self.authentication != PUBLIC and self.signature is None

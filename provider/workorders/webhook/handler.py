@@ -1,26 +1,36 @@
-"""Creates the work order of a request and reads its outcome, in a thread that may block."""
+"""The databases of the webhooks: creates work orders and reads their outcomes there, in threads that may block."""
 
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from workorders.core import triggers
 from workorders.core.creation.create_one import CreateResult, create_one
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.exceptions import LimitReachedError, WorkOrdersError, one_line
 from workorders.core.history.runs import WorkOrderOutcome, find_outcome
-from workorders.core.postgres.connection import VALUE_ERRORS, Connection
+from workorders.core.postgres.connection import VALUE_ERRORS, ClientConnection, Connection, connect, is_outage
 from workorders.core.triggers import Trigger
-from workorders.webhook.database import NOT_TAKEN, RETRY_SECONDS, Database, try_again
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.hooks import Hook
 from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received, item
+from workorders.webhook.stored_webhooks import Hook, StoredWebhook, list_stored
 
 _LOG = logging.getLogger(__name__)
 
+_RETRY_SECONDS: Final = 5
+_CONNECT_SECONDS: Final = 5
+"""A caller waits this long; many callers do not wait for the default of ten."""
+_MAX_ANSWER_SECONDS: Final = 60
+"""A lock is waited for up to 30 s. Behind a proxy that hangs, a call without a limit would keep its thread for good."""
+_NOT_TAKEN: Final = "Probably nothing was created; retry with the same Idempotency-Key if there is one."
 _NOT_NOW = (
     psycopg.OperationalError,
     psycopg.errors.ReadOnlySqlTransaction,
@@ -71,7 +81,7 @@ class RequestHandler:
                 422, "not-storable", "The database cannot store this input; nothing was created; change the input."
             ) from error
         except (*_NOT_NOW, WorkOrdersError) as error:
-            raise try_again(f"Webhook {definition.name}", error) from error
+            raise _try_again(f"Webhook {definition.name}", error) from error
 
     def find_outcome(self, database_connection: str, id_: UUID) -> WorkOrderOutcome | None:
         """Return how a work order ended; None if it has not, or the database is unavailable."""
@@ -82,14 +92,21 @@ class RequestHandler:
             _LOG.warning("The outcome of work order %s cannot be read: %s", id_, type(error).__name__)
             return None
 
-    def database(self, connection_id: str) -> Database:
+    def list_served(self) -> list[StoredWebhook]:
+        """Return the webhooks that the server has.
+
+        Raises:
+            TryAgainError: the database is unavailable, or has no tables.
+        """
+        try:
+            with self.database(DATABASE_CONNECTION).connection() as connection:
+                return list_stored(connection)
+        except psycopg.Error as error:
+            raise _try_again("The webhooks cannot be read from the database", error) from error
+
+    def database(self, connection_id: str) -> "Database":
         """Return the database of an Airflow connection."""
         return self._databases.setdefault(connection_id, Database(lambda: self._url(connection_id)))
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        for database in self._databases.values():
-            database.close()
 
     def _trigger(self, connection: Connection, definition: WebhookTriggerDefinition) -> Trigger:
         """Return the trigger's row; each connection first stores a definition, in its own transaction."""
@@ -108,6 +125,66 @@ class RequestHandler:
             _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
             raise TryAgainError(
                 "not-set-up",
-                f"The Airflow connection of this webhook's database cannot be read. {NOT_TAKEN}",
-                seconds=RETRY_SECONDS,
+                f"The Airflow connection of this webhook's database cannot be read. {_NOT_TAKEN}",
+                seconds=_RETRY_SECONDS,
             ) from error
+
+
+class Database:
+    """One database, with a connection for each thread that needs one at the same time.
+
+    A psycopg_pool connects in its own thread while its callers wait. With one, a request during an outage was refused
+    after the pool's time limit (2 s) instead of 1 ms, and the first ones after it took 1 s instead of 50 ms. `url` is
+    asked for each new connection, so that a changed one counts.
+    """
+
+    def __init__(self, url: Callable[[], str]) -> None:
+        self._url = url
+        self._idle: deque[ClientConnection] = deque()
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend a connection in autocommit mode."""
+        connection = self._take()
+        try:
+            yield connection
+        except WorkOrdersError:  # our own refusal: the connection is intact
+            self._idle.append(connection)
+            raise
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+    def _take(self) -> ClientConnection:
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                url = make_conninfo(self._url(), connect_timeout=_CONNECT_SECONDS)
+                connection = connect(
+                    url, application_name="workorders webhook", autocommit=True, may_wait=_within(_CONNECT_SECONDS)
+                )
+            else:
+                try:
+                    # Before any work: a later failure could not be distinguished from one of the commit.
+                    connection.may_wait = _within(_CONNECT_SECONDS)
+                    connection.execute("SELECT 1")
+                except psycopg.Error:
+                    connection.close()
+                    continue
+            connection.may_wait = _within(_MAX_ANSWER_SECONDS)
+            return connection
+
+
+def _within(seconds: float) -> Callable[[float], bool]:
+    return lambda waited: waited < seconds
+
+
+def _try_again(what: str, error: Exception) -> TryAgainError:
+    """Return what a caller gets while the database fails, after a line in the log."""
+    code, problem = ("not-set-up", "The database is not ready for this webhook.")
+    if is_outage(error):
+        code, problem = ("database-unavailable", "The database is unavailable.")
+    _LOG.error("%s: %s %s", what, problem, one_line(error))
+    return TryAgainError(code, f"{problem} {_NOT_TAKEN}", seconds=_RETRY_SECONDS)

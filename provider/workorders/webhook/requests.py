@@ -15,8 +15,8 @@ from workorders.core.creation.json_validation import validate_body
 from workorders.core.definitions.fields import MIB
 from workorders.core.items import Item
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.hooks import Hook
 from workorders.webhook.refusals import RefusedError, TryAgainError
+from workorders.webhook.stored_webhooks import Hook
 
 MAX_SECONDS: Final = 30.0
 """Time that a body has to arrive."""
@@ -58,21 +58,16 @@ def item(definition: WebhookTriggerDefinition, received: Received) -> Item:
         raise RefusedError(
             status, rejection.code, f"The body must be a JSON object, and {rejection.detail}; nothing was created."
         )
-    return Item(None, None, _request(definition, received), received.body)
-
-
-def _request(definition: WebhookTriggerDefinition, received: Received) -> bytes:
-    kept = [pair for pair in received.headers if pair[0] in definition.headers]
     metadata: dict[str, object] = {
         "method": "POST",
         "path": received.path,
-        "headers": kept,
+        "headers": [pair for pair in received.headers if pair[0] in definition.headers],
         "remote_address": received.remote_address,
         "received_at": received.at.astimezone(UTC),
     }
     if (key := definition.key_of(received.by_name)) is not None:
         metadata["key"] = key
-    return orjson.dumps(metadata, option=orjson.OPT_UTC_Z)
+    return Item(None, None, orjson.dumps(metadata, option=orjson.OPT_UTC_Z), received.body)
 
 
 def require_length(declared: str, max_bytes: int) -> None:

@@ -42,7 +42,7 @@ CREATE FUNCTION workorders.enqueue(topic text, key text, value text, headers jso
 CREATE FUNCTION workorders.enqueue(topic text, key text, value jsonb, headers jsonb DEFAULT NULL::jsonb, partition integer DEFAULT NULL::integer, timestamp_ms bigint DEFAULT NULL::bigint, event_id uuid DEFAULT NULL::uuid) RETURNS uuid
     LANGUAGE sql
     RETURN workorders.enqueue(topic, key, (value)::text, headers, partition, timestamp_ms, event_id);
-CREATE FUNCTION workorders.enqueue_many(topics text[], keys bytea[], vals bytea[], headers jsonb[] DEFAULT NULL::jsonb[], partitions integer[] DEFAULT NULL::integer[], timestamps_ms bigint[] DEFAULT NULL::bigint[], event_ids uuid[] DEFAULT NULL::uuid[]) RETURNS bigint
+CREATE FUNCTION workorders.enqueue_many(topics text[], keys bytea[], vals bytea[], headers jsonb[] DEFAULT NULL::jsonb[], partitions integer[] DEFAULT NULL::integer[], timestamps_ms bigint[] DEFAULT NULL::bigint[], event_ids uuid[] DEFAULT NULL::uuid[]) RETURNS bigint[]
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
@@ -51,7 +51,7 @@ DECLARE
     hashes bytea[];
     locks integer[];
     refused record;
-    written bigint;
+    ids bigint[];
 BEGIN
     IF many IS DISTINCT FROM cardinality(keys) OR many IS DISTINCT FROM cardinality(vals)
         OR many <> coalesce(cardinality(headers), many) OR many <> coalesce(cardinality(partitions), many)
@@ -97,14 +97,17 @@ BEGIN
         FROM unnest(topics, keys) WITH ORDINALITY AS given (topic, key, place)
     ) AS made;
     PERFORM workorders.outbox_lock(locks);
-    INSERT INTO workorders.outbox_messages (event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-    SELECT coalesce(given.event_id, gen_random_uuid()), given.timestamp_ms, given.partition,
-        get_byte(given.hash, 4) & 15, given.topic, given.key, given.value, nullif(given.headers, '[]')
-    FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms, event_ids, hashes) WITH ORDINALITY
-        AS given (topic, key, value, headers, partition, timestamp_ms, event_id, hash, place)
-    ORDER BY given.place;
-    GET DIAGNOSTICS written = ROW_COUNT;
-    RETURN written;
+    WITH written AS (
+        INSERT INTO workorders.outbox_messages (event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+        SELECT coalesce(given.event_id, gen_random_uuid()), given.timestamp_ms, given.partition,
+            get_byte(given.hash, 4) & 15, given.topic, given.key, given.value, nullif(given.headers, '[]')
+        FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms, event_ids, hashes) WITH ORDINALITY
+            AS given (topic, key, value, headers, partition, timestamp_ms, event_id, hash, place)
+        ORDER BY given.place
+        RETURNING id
+    )
+    SELECT array_agg(written.id ORDER BY written.id) INTO ids FROM written;
+    RETURN ids;
 END $_$;
 CREATE FUNCTION workorders.json_shown(value jsonb, pretty boolean DEFAULT false) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
@@ -144,12 +147,9 @@ CREATE FUNCTION workorders.outbox_headers_are_valid(headers jsonb) RETURNS boole
 CREATE FUNCTION workorders.outbox_lock(numbers integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
-DECLARE
-    lock_number integer;
 BEGIN
-    FOR lock_number IN SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP
-        PERFORM pg_advisory_xact_lock(4564061, lock_number);
-    END LOOP;
+    PERFORM pg_advisory_xact_lock(4564061, number)
+    FROM (SELECT DISTINCT unnest(numbers) AS number ORDER BY 1) AS given;
 END $$;
 CREATE FUNCTION workorders.outbox_lock_number(hash bytea) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

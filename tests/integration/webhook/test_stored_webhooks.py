@@ -38,7 +38,7 @@ def store(connection: Connection, *definitions: WebhookTriggerDefinition) -> Map
 @pytest.fixture
 def served(stack: LocalStack) -> Iterator[Webhooks]:
     """A server whose webhooks are those of the stack's database."""
-    running = Webhooks({"workorders_db": stack.database_url}, served_from="workorders_db")
+    running = Webhooks({"workorders_db": stack.database_url}, from_database=True)
     with running.client:
         yield running
     running.close()
@@ -112,7 +112,7 @@ def test_without_its_tables_the_database_is_not_ready_and_callers_are_told_to_re
     url = stack.postgres.url(name)
     away = f"postgresql://a:b@127.0.0.1:{free_port()}/a"
     for database, code in ((url, "not-set-up"), (away, "database-unavailable")):
-        running = Webhooks({"workorders_db": database}, served_from="workorders_db")
+        running = Webhooks({"workorders_db": database}, from_database=True)
         with running.client:
             answer = running.post(name)
         running.close()

@@ -42,7 +42,6 @@ TOUCHED = {
         "outbox/relay/producer.py",
         "outbox/relay/relay.py",
         "outbox/relay/shard.py",
-        "outbox/relay/topic_metadata.py",
         # Its pages, the connections by which they ask the cluster, and its part of the overview.
         "pages/airflow.py",
         "pages/states.py",
@@ -107,7 +106,7 @@ def test_nothing_outside_of_a_types_room_names_a_type() -> None:
         (path, type_) for path, sql in queries() for type_ in TYPES if room(path) != type_ and f"'{type_}'" in sql
     }
     # OpenTelemetry's name of the system to which the relay sends.
-    assert by_text | by_query == {("outbox/relay/send_spans.py", "kafka")}
+    assert by_text | by_query == {("outbox/relay/shard.py", "kafka")}
 
 
 def test_a_types_room_names_no_other_type() -> None:

@@ -48,7 +48,7 @@ def sample(name: str, value: float, **labels: str) -> Sample:
 
 
 POLLED = [sample(problems.POLL_AGE, 5.0), sample(problems.STALLED_PARTITIONS, 0.0)]
-SHARD = ShardStatus(0, 1, None, None, None, 0, 0, 0, None)
+SHARD = ShardStatus(0, 1, None, False, None, 0, 0, 0, None)
 HOLD = Hold(7, "key", "shipments", b"k", "too\nlarge", 3, NOW - timedelta(hours=1), NOW, 12)
 JOB = Job(4, "rerun", Filter(), {}, "ada", None, "x", "failed", 9, 0, {}, None, "no right", NOW, None, None, NOW)
 

@@ -88,6 +88,10 @@ def test_a_wrong_field_of_a_method_is_named(given: dict[str, object], sentence: 
         ("headers", ["X-Shop", "Authorization"], "the header authorization may carry a secret and is never stored."),
         ("headers", ["cookie"], "may carry a secret"),
         ("headers", ["X-Amz-Security-Token"], "may carry a secret"),
+        ("headers", ["Webhook-Signature"], "may carry a secret"),
+        ("headers", ["Svix-Signature"], "may carry a secret"),
+        ("headers", ["Stripe-Signature"], "may carry a secret"),
+        ("headers", ["X-Slack-Signature"], "may carry a secret"),
     ],
 )
 def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(field: str, value: object, sentence: str) -> None:
@@ -149,10 +153,22 @@ def test_a_number_that_no_request_has_is_refused_like_a_key() -> None:
 def test_the_id_of_a_standard_webhook_is_the_events_own_key() -> None:
     method = {"type": "standard_webhooks", "connection": "c"}
     assert load(authentication=method).key_header == "webhook-id"
-    assert load().key_header == "idempotency-key"
+    for other in ("public", {"type": "stripe", "connection": "c"}, {"type": "slack", "connection": "c"}):
+        assert load(authentication=other).key_header == "idempotency-key"
 
 
-@pytest.mark.parametrize(("type_", "repeats"), [("public", False), ("api_key", True), ("basic", True), ("hmac", False)])
+@pytest.mark.parametrize(
+    ("type_", "repeats"),
+    [
+        ("public", False),
+        ("api_key", True),
+        ("basic", True),
+        ("hmac", False),
+        ("standard_webhooks", False),
+        ("stripe", False),
+        ("slack", False),
+    ],
+)
 def test_a_repeated_request_gets_the_output_only_from_who_sent_the_secret(type_: str, *, repeats: bool) -> None:
     method = type_ if type_ == "public" else {"type": type_, "connection": "c"}
     assert load(authentication=method, reply="after_completion").repeats_outputs == repeats

@@ -103,13 +103,8 @@ class SendMessagesOperator(BaseOperator):
         where = f"Outbox, shard {self.shard}"
         with explain_failures(self, context, where, _UNSENT):
             url = database_url(definition.database_connection)
-            result = run_relay(
-                JobSecrets(url, kafka_settings(definition.kafka_connection)),
-                definition,
-                shard=self.shard,
-                linger=definition.linger,
-                max_duration=definition.max_task_duration,
-            )
+            connections = JobSecrets(url, kafka_settings(definition.kafka_connection))
+            result = run_relay(connections, definition, shard=self.shard)
         self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
         if result.failures:
             what_next = describe_next_retry(

@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.range_consumer import read_range
-from workorders.kafka.exceptions import KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
+from workorders.kafka.exceptions import KafkaRefusedError, KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
 from workorders.kafka.partitions import OffsetRange, PartitionOffsets
 from workorders.outbox.store.leases import BUCKETS
 
@@ -71,12 +71,10 @@ class Checkpoints:
         """Return the number of the batch in a checkpoint; None unless this outbox wrote it for this shard."""
         try:
             words = orjson.loads(value or b"")
-            batch, epoch = words["batch"], words["epoch"]
+            batch: int = words["batch"]
+            written = self.checkpoint(shard, batch, words["epoch"]).value
         except (ValueError, TypeError, KeyError):
             return None
-        if not isinstance(batch, int) or not isinstance(epoch, int):
-            return None
-        written = self.checkpoint(shard, batch, epoch).value
         return batch if hmac.compare_digest(written, value or b"") else None
 
     def ensure_topic(self) -> tuple[str, str]:
@@ -128,22 +126,19 @@ class Checkpoints:
     def _last_between(self, shard: int, range_: OffsetRange) -> int | None:
         if range_.start == range_.end:
             return None
-        found, foreign = None, 0
-        for record in read_range(self._settings, range_, range_.start):
-            if record.key == self._key(shard):
-                batch = self.batch_of(shard, record.value)
-                # The highest, because numbers grow: a copy of an older checkpoint must not count as the last one.
-                found = found if batch is None else max(found or 0, batch)
-                foreign += batch is None
-        if foreign:
+        records = read_range(self._settings, range_, range_.start)
+        batches = [self.batch_of(shard, record.value) for record in records if record.key == self._key(shard)]
+        own = [batch for batch in batches if batch is not None]
+        if len(own) < len(batches):
             log.warning(
                 "Topic %s, partition %s: %s records have the key of this outbox's checkpoints but not its "
                 "signature. They were ignored. Allow only the relays to write to that topic.",
                 self._topic,
                 shard,
-                foreign,
+                len(batches) - len(own),
             )
-        return found
+        # The highest, because numbers grow: a copy of an older checkpoint must not count as the last one.
+        return max(own, default=None)
 
 
 class _Cluster(KafkaAdmin):

@@ -55,11 +55,6 @@ class RelayDefinition(Definition):
     topics: dict[TopicName, TopicDefinition] = Field(default_factory=dict)
     """Settings of single topics by name; other topics need none."""
 
-    @property
-    def compacted_topics(self) -> frozenset[str]:
-        """The topics whose batches contain only the last message per key."""
-        return frozenset(name for name, topic in self.topics.items() if topic.compact)
-
 
 def load_relay(path: Path) -> RelayDefinition:
     """Read the relay's file; without a file, everything has its default.

@@ -13,7 +13,7 @@ from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.relay.checkpoints import Checkpoint
 from workorders.outbox.relay.definition import RelayDefinition
-from workorders.outbox.store.backlog import ROW_TOPIC, OutboxRow, Row
+from workorders.outbox.store.backlog import OutboxRow
 
 SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
@@ -55,8 +55,6 @@ _OF_TOPIC: Final = frozenset(
     }
 )
 """Codes of errors by which a topic takes no message now."""
-
-RecordHeader = tuple[str, bytes | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ class TransactionalProducer:
         self._definition = definition
         self._errors: dict[str, KafkaError] = {}
         #: What was sent last, and the topic of its checkpoint.
-        self._rows: Sequence[Row] = ()
+        self._rows: Sequence[OutboxRow] = ()
         self._checkpoint_topic: str | None = None
         servers, connections = settings.get("bootstrap.servers", ""), ConnectionErrors()
         self._producer = new_client(
@@ -145,7 +143,7 @@ class TransactionalProducer:
                 raise refused_error(servers, error.args[0], right) from error
             raise _lost(f"its producer {transactional_id} could not start", error.args[0]) from error
 
-    def send(self, rows: Sequence[Row], checkpoint: Checkpoint) -> Rejection | None:
+    def send(self, rows: Sequence[OutboxRow], checkpoint: Checkpoint) -> Rejection | None:
         """Send rows in one transaction with their checkpoint; return what was rejected, if anything.
 
         After a rejection nothing of it is visible to readers of committed messages. After an error it may be.
@@ -154,7 +152,17 @@ class TransactionalProducer:
         self._rows, self._checkpoint_topic = rows, None
         what = "a batch was not sent to its end"
         try:
-            return self._send(rows, checkpoint)
+            self._producer.begin_transaction()
+            rejected = self._produce(rows)
+            if rejected is not None:
+                self._producer.abort_transaction(SECONDS)
+                return rejected
+            # A message that a broker rejects while the commit is under way leaves a gap in the sequence numbers of its
+            # partition, and costs the producer (seen with librdkafka 2.16).
+            self._producer.flush(_FLUSH_SECONDS)
+            self._checkpoint_topic = checkpoint.topic
+            self._put(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
+            return self._commit()
         except KafkaException as error:
             raise _lost(what, error.args[0], self._failures()) from error
         except SystemError as error:
@@ -168,20 +176,7 @@ class TransactionalProducer:
                 raise
             raise _lost(what, fatal, self._failures()) from error
 
-    def _send(self, rows: Sequence[Row], checkpoint: Checkpoint) -> Rejection | None:
-        self._producer.begin_transaction()
-        rejected = self._produce(rows)
-        if rejected is not None:
-            self._producer.abort_transaction(SECONDS)
-            return rejected
-        # A message that a broker rejects while the commit is under way leaves a gap in the sequence numbers of its
-        # partition, and costs the producer (seen with librdkafka 2.16).
-        self._producer.flush(_FLUSH_SECONDS)
-        self._checkpoint_topic = checkpoint.topic
-        self._put(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
-        return self._commit()
-
-    def _produce(self, rows: Iterable[Row]) -> RejectedMessage | None:
+    def _produce(self, rows: Iterable[OutboxRow]) -> RejectedMessage | None:
         produce, put, header = self._producer.produce, self._put, self._definition.event_id_header
         for row in rows:
             _, topic, key, value, headers, partition, timestamp_ms, event_id, _ = row
@@ -201,11 +196,11 @@ class TransactionalProducer:
                         headers=record_headers(headers, header, event_id),
                     )
             except ValueError as error:
-                return RejectedMessage(OutboxRow._make(row), f"its headers cannot be read: {error}")
+                return RejectedMessage(row, f"its headers cannot be read: {error}")
             except KafkaException as error:
                 if error.args[0].code() not in _OF_MESSAGE:
                     raise
-                return RejectedMessage(OutboxRow._make(row), error.args[0].str())
+                return RejectedMessage(row, error.args[0].str())
         return None
 
     def _put(self, *record: Any, **more: Any) -> None:
@@ -247,15 +242,15 @@ class TransactionalProducer:
 
     def _is_other_topic_delivered(self) -> bool:
         """Return whether the cluster took the messages of any other topic, so that it is not down."""
-        sent = {row[ROW_TOPIC] for row in self._rows} | ({self._checkpoint_topic} if self._checkpoint_topic else set())
+        sent = {row.topic for row in self._rows} | ({self._checkpoint_topic} if self._checkpoint_topic else set())
         return not sent <= set(self._errors)
 
 
 def record_headers(
     headers: Sequence[Sequence[Any]] | None, event_id_header: str | None, event_id: str | None
-) -> list[RecordHeader]:
+) -> list[tuple[str, bytes | str | None]]:
     """Return the headers in their order, followed by the event's id if a header is named for it."""
-    found: list[RecordHeader] = [
+    found = [
         # PostgreSQL also accepts further fields next to `base64`, or a number as its value.
         (name, b64decode(str(value["base64"])) if isinstance(value, dict) else value)
         for name, value in headers or ()

@@ -20,7 +20,7 @@ from workorders.kafka.client.settings import client_settings
 from workorders.outbox.exceptions import OutboxFencedError
 from workorders.outbox.relay.definition import RelayDefinition
 from workorders.outbox.relay.shard import RelayResult, ShardRelay
-from workorders.outbox.store import leases, settings
+from workorders.outbox.store import leases
 from workorders.outbox.store.leases import LEASE_SECONDS, Lease
 
 log: Final = logging.getLogger(__name__)
@@ -33,14 +33,12 @@ def run_relay(
     definition: RelayDefinition,
     *,
     shard: int = 0,
-    linger: float = 0.0,
-    max_duration: float = 3600.0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> RelayResult:
     """Send the waiting messages of a shard. It ends when another relay takes the shard.
 
-    It waits for its lease, and for more messages, for `linger` seconds, and ends after `max_duration` seconds even if
-    more messages wait, or between two batches once `stopped` returns True.
+    It waits for its lease, and for more messages, for the `linger` of the definition, and ends after its
+    `max_task_duration` even if more messages wait, or between two batches once `stopped` returns True.
 
     Raises:
         KafkaUnavailableError: the cluster repeatedly does not answer.
@@ -49,29 +47,29 @@ def run_relay(
         SchemaError: new messages would be sent before older ones, because the sequence of their numbers is behind.
         psycopg.Error: the database failed.
     """
-    url, result, now = connections.database_url, RelayResult(), time.monotonic()
+    url, result, begun = connections.database_url, RelayResult(), time.monotonic()
     with (
         connect(url, application_name="workorders outbox relay", session=leases.SESSION) as connection,
-        _leased(connection, definition, shard, now + min(linger, max_duration), stopped) as lease,
+        _leased(connection, definition, shard, stopped) as lease,
     ):
         if lease is not None:
             schema.require_sequences_ahead(connection)
             with renewed(url, lease):
                 relay = ShardRelay(connection, lease, definition, client_settings(connections.kafka), result)
-                relay.run(linger, now + max_duration, stopped)
+                relay.run(begun + definition.max_task_duration, stopped)
     return result
 
 
 @contextmanager
 def _leased(
-    connection: Connection, definition: RelayDefinition, shard: int, until: float, stopped: Callable[[], bool]
+    connection: Connection, definition: RelayDefinition, shard: int, stopped: Callable[[], bool]
 ) -> Iterator[Lease | None]:
-    """Store the limit that `enqueue` needs, and take the lease of a shard; None if another relay has it until then.
+    """Take the lease of a shard; None if another relay keeps it.
 
     The error with which the work on the shard ends is recorded where people see it. If the lease is lost, the work ends
     without an error, because another relay continues it.
     """
-    settings.save_limit(connection, definition.max_message_bytes)
+    until = time.monotonic() + min(definition.linger, definition.max_task_duration)
     owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
     while (lease := leases.take(connection, shard, owner, shards=definition.shards)) is None:
         if stopped() or time.monotonic() >= until:

@@ -33,8 +33,9 @@ FROM workorders.outbox_holds AS hold
 ORDER BY hold.id
 
 -- name: shards
-SELECT shard.shard, shard.epoch, shard.owner, shard.leased_until,
-    shard.leased_until < clock_timestamp() AS is_expired, shard.last_batch, shard.checkpoint_batch,
+SELECT shard.shard, shard.epoch, shard.owner,
+    shard.owner IS NOT NULL AND shard.leased_until >= clock_timestamp() AS is_leased, shard.leased_until,
+    shard.last_batch, shard.checkpoint_batch,
     (SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims AS claim
      WHERE claim.shard = shard.shard) AS in_flight,
     shard.last_error
@@ -54,18 +55,18 @@ WHERE claim.shard = %(shard)s
 GROUP BY claim.topic
 ORDER BY claim.topic
 
+-- name: lock_hold
+-- A relay that moves a message to the hold waits until the caller's transaction ends.
+SELECT kind FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
+
 -- name: purge_hold
 WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
 DELETE FROM workorders.outbox_messages WHERE hold_id = %(hold)s
 
--- name: lock_free_shard
-SELECT shard FROM workorders.outbox_shards
-WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp()) FOR UPDATE
-
 -- name: accept_any_checkpoint
 UPDATE workorders.outbox_shards
 SET checkpoint_batch = -1, epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL
-WHERE shard = %(shard)s
+WHERE shard = %(shard)s AND (owner IS NULL OR leased_until < clock_timestamp())
 
 -- name: settle_claimed
 -- Deletes the messages of the open batch if they were sent, and returns their number.

@@ -46,7 +46,7 @@ def take(connection: Connection, shard: int, owner: str, *, shards: int = 1) -> 
 
 
 def renew(connection: Connection, lease: Lease) -> None:
-    """Renew the lease."""
+    """Renew the lease, and make sure that it lasts until the caller's transaction ends."""
     arguments = {"shard": lease.shard, "epoch": lease.epoch, "seconds": LEASE_SECONDS}
     with connection.transaction():
         if connection.execute(_QUERIES["renew"], arguments).rowcount != 1:
@@ -63,12 +63,6 @@ def record_error(connection: Connection, lease: Lease, error: str | None) -> Non
     """Record the error with which the work on a shard ended, or None if it works; a no-op if the lease was lost."""
     with connection.transaction():
         connection.execute(_QUERIES["record_error"], {"shard": lease.shard, "epoch": lease.epoch, "error": error})
-
-
-def require_lease(connection: Connection, lease: Lease) -> None:
-    """Make sure that the lease lasts until the caller's transaction ends."""
-    if connection.execute(_QUERIES["require_lease"], {"shard": lease.shard, "epoch": lease.epoch}).fetchone() is None:
-        raise fenced(lease)
 
 
 def fenced(lease: Lease) -> OutboxFencedError:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxIdentityError
-from workorders.outbox.store.leases import Lease, require_lease
+from workorders.outbox.store.leases import Lease, renew
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/settings.sql")
 
@@ -27,12 +27,6 @@ class Identity:
     checkpoint_topic_id: str
 
 
-def save_limit(connection: Connection, max_message_bytes: int) -> None:
-    """Store the limit; a no-op if it has not changed."""
-    with connection.transaction():
-        connection.execute(_QUERIES["save_limit"], {"max_message_bytes": max_message_bytes})
-
-
 def id_and_checkpoint_key(connection: Connection) -> tuple[str, bytes]:
     """Return the outbox's id in checkpoints and transactional ids, and the key that signs its checkpoints."""
     with connection.transaction():
@@ -40,8 +34,8 @@ def id_and_checkpoint_key(connection: Connection) -> tuple[str, bytes]:
     return str(outbox_id), bytes(key)
 
 
-def require_same_identity(connection: Connection, lease: Lease, identity: Identity) -> None:
-    """Record the identity if none is recorded; otherwise require the recorded one.
+def require_same_identity(connection: Connection, lease: Lease, identity: Identity, max_message_bytes: int) -> None:
+    """Record the identity if none is recorded; otherwise require the recorded one. Store the limit.
 
     An operator cannot reset the identity while any shard is leased. From here on, no message can be enqueued for the
     checkpoint topic.
@@ -50,9 +44,9 @@ def require_same_identity(connection: Connection, lease: Lease, identity: Identi
         OutboxIdentityError: another identity is recorded; nothing was changed.
     """
     with connection.transaction():
-        require_lease(connection, lease)
-        connection.execute(_QUERIES["record_identity"], asdict(identity))
-        (recorded,) = list_rows(connection, Identity, _QUERIES["identity"])
+        renew(connection, lease)
+        arguments = {**asdict(identity), "max_message_bytes": max_message_bytes}
+        (recorded,) = list_rows(connection, Identity, _QUERIES["record_identity"], arguments)
         if recorded != identity:
             others = sorted(asdict(identity).items() - asdict(recorded).items())
             found = ", ".join(f"{name} is {own} (recorded: {getattr(recorded, name)})" for name, own in others)

@@ -37,7 +37,7 @@ def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
 
 
 def send(outbox: Outbox, shard: int = 0, **changes: Any) -> SendMessagesOperator:
-    definition = outbox.definition.model_copy(update={"linger": 0.0, **changes})
+    definition = outbox.definition.model_copy(update=changes)
     return SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **unlimited_retries())
 
 
@@ -84,9 +84,9 @@ def test_a_shard_that_is_busy_or_stalled_keeps_no_other_from_waiting_and_sending
     topics.create(name)
     of_shard = keys_by_shard(outbox, name)
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="first"))
-    ended, two = Event(), outbox.definition.model_copy(update={"shards": 2})
+    ended, two = Event(), outbox.definition.model_copy(update={"shards": 2, "linger": 3600.0})
     with ThreadPoolExecutor(1) as worker:
-        busy = worker.submit(run_relay, outbox.connections, two, shard=0, linger=3600, stopped=ended.is_set)
+        busy = worker.submit(run_relay, outbox.connections, two, shard=0, stopped=ended.is_set)
         try:
             eventually(lambda: outbox.values(name), seconds=60, what="The first message")
             assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)

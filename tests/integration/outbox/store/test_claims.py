@@ -9,8 +9,8 @@ from support.outbox import Outbox, new_outbox
 from workorders.outbox import OutboxMessage
 from workorders.outbox.exceptions import OutboxContradictionError, OutboxFencedError
 from workorders.outbox.store import leases
-from workorders.outbox.store.backlog import ROW_ID, BatchRequest, OutboxRow
-from workorders.outbox.store.claims import complete_and_claim, settle_claims
+from workorders.outbox.store.backlog import BatchRequest
+from workorders.outbox.store.claims import claim, settle_claims
 
 pytestmark = pytest.mark.integration
 
@@ -28,11 +28,10 @@ def test_a_topic_with_a_backlog_leaves_room_for_the_others(outbox: Outbox) -> No
     with outbox.connect() as connection:
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        batch = complete_and_claim(connection, lease, None, REQUEST)
+        batch = claim(connection, lease, REQUEST)
         assert batch is not None
-        rows = [OutboxRow._make(row) for row in batch.rows]
-        assert [row.value for row in rows if row.topic == "few"] == [b"0", b"1", b"2"]
-        assert 40 <= sum(row.topic == "many" for row in rows) <= 100
+        assert [row.value for row in batch.rows if row.topic == "few"] == [b"0", b"1", b"2"]
+        assert 40 <= sum(row.topic == "many" for row in batch.rows) <= 100
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def test_a_batch_has_no_more_bytes_than_asked_for_but_one_message_in_any_case(
         assert lease is not None
         for most, expected in ((5000, 5), (10, 1)):
             wanted = BatchRequest(max_messages=100, max_bytes=most)
-            batch = complete_and_claim(connection, lease, None, wanted)
+            batch = claim(connection, lease, wanted)
             assert batch is not None
             assert len(batch.rows) == expected
 
@@ -59,9 +58,9 @@ def test_rows_come_oldest_first_in_whatever_order_postgres_joins_the_held_keys(o
         connection.execute("SET enable_hashjoin = off; SET enable_nestloop = off")
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        batch = complete_and_claim(connection, lease, None, REQUEST)
+        batch = claim(connection, lease, REQUEST)
         assert batch is not None
-        ids = [row[ROW_ID] for row in batch.rows]
+        ids = [row.id for row in batch.rows]
         assert len(ids) > 50
         assert ids == sorted(ids)
 
@@ -77,7 +76,7 @@ def test_a_shard_has_one_owner_until_its_lease_runs_out_and_then_the_old_one_cha
         assert second is not None
         assert second.epoch > first.epoch
         with pytest.raises(OutboxFencedError):
-            complete_and_claim(connection, first, None, REQUEST)
+            claim(connection, first, REQUEST)
         with pytest.raises(OutboxFencedError):
             leases.renew(connection, first)
         leases.release(connection, first)
@@ -91,7 +90,7 @@ def test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing(outb
     with outbox.connect() as connection:
         lease = leases.take(connection, 0, "test")
         assert lease is not None
-        batch = complete_and_claim(connection, lease, None, REQUEST)
+        batch = claim(connection, lease, REQUEST)
         assert batch is not None
         with pytest.raises(OutboxContradictionError, match="release --shard 0"):
             settle_claims(connection, lease, batch.number + 5)

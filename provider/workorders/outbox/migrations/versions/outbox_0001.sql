@@ -165,12 +165,9 @@ RETURN (get_byte(hash, 0) << 8 | get_byte(hash, 1)) & 1023;
 -- one order, so that calls do not deadlock; a transaction with several calls can, unless it sorts them.
 CREATE FUNCTION workorders.outbox_lock(numbers integer[]) RETURNS void
 LANGUAGE plpgsql AS $$
-DECLARE
-    lock_number integer;
 BEGIN
-    FOR lock_number IN SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP
-        PERFORM pg_advisory_xact_lock(4564061, lock_number);
-    END LOOP;
+    PERFORM pg_advisory_xact_lock(4564061, number)
+    FROM (SELECT DISTINCT unnest(numbers) AS number ORDER BY 1) AS given;
 END $$;
 
 -- The same for a caller that has other things to do. It waits for the end of a short transaction, and for so little time
@@ -188,17 +185,18 @@ EXCEPTION WHEN lock_not_available THEN
     );
 END $$;
 
+-- Returns the ids of the messages, in their order.
 CREATE FUNCTION workorders.enqueue_many(
     topics text[], keys bytea[], vals bytea[], headers jsonb[] DEFAULT NULL, partitions integer[] DEFAULT NULL,
     timestamps_ms bigint[] DEFAULT NULL, event_ids uuid[] DEFAULT NULL
-) RETURNS bigint
+) RETURNS bigint[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     many CONSTANT integer := cardinality(topics);
     hashes bytea[];
     locks integer[];
     refused record;
-    written bigint;
+    ids bigint[];
 BEGIN
     IF many IS DISTINCT FROM cardinality(keys) OR many IS DISTINCT FROM cardinality(vals)
         OR many <> coalesce(cardinality(headers), many) OR many <> coalesce(cardinality(partitions), many)
@@ -244,14 +242,17 @@ BEGIN
         FROM unnest(topics, keys) WITH ORDINALITY AS given (topic, key, place)
     ) AS made;
     PERFORM workorders.outbox_lock(locks);
-    INSERT INTO workorders.outbox_messages (event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-    SELECT coalesce(given.event_id, gen_random_uuid()), given.timestamp_ms, given.partition,
-        get_byte(given.hash, 4) & 15, given.topic, given.key, given.value, nullif(given.headers, '[]')
-    FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms, event_ids, hashes) WITH ORDINALITY
-        AS given (topic, key, value, headers, partition, timestamp_ms, event_id, hash, place)
-    ORDER BY given.place;
-    GET DIAGNOSTICS written = ROW_COUNT;
-    RETURN written;
+    WITH written AS (
+        INSERT INTO workorders.outbox_messages (event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
+        SELECT coalesce(given.event_id, gen_random_uuid()), given.timestamp_ms, given.partition,
+            get_byte(given.hash, 4) & 15, given.topic, given.key, given.value, nullif(given.headers, '[]')
+        FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms, event_ids, hashes) WITH ORDINALITY
+            AS given (topic, key, value, headers, partition, timestamp_ms, event_id, hash, place)
+        ORDER BY given.place
+        RETURNING id
+    )
+    SELECT array_agg(written.id ORDER BY written.id) INTO ids FROM written;
+    RETURN ids;
 END $$;
 
 CREATE FUNCTION workorders.enqueue(

@@ -85,3 +85,9 @@ WHERE bytes_before < share.bytes AND NOT EXISTS (
     SELECT FROM workorders.outbox_holds AS hold
     WHERE hold.kind = 'key' AND hold.topic = share.topic AND hold.bucket = share.bucket AND hold.key = message.key
 )
+
+-- name: take_oldest
+-- The oldest row of a held key is retried alone.
+UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket
+WHERE hold_id = %(hold)s AND id = (SELECT min(id) FROM workorders.outbox_messages WHERE hold_id = %(hold)s)
+RETURNING id, topic, key, value, headers, partition, timestamp_ms, event_id::text, bucket

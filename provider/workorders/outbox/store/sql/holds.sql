@@ -3,36 +3,24 @@
 UPDATE workorders.outbox_messages AS message SET hold_id = found.hold_id, bucket = ~message.bucket FROM found
 WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
 
--- name: divert
--- Rows of held keys are moved to their holds, so that not every claim reads past them.
-WITH RECURSIVE pair AS (
-    (SELECT topic, bucket FROM workorders.outbox_holds WHERE kind = 'key' AND bucket = ANY (%(buckets)s)
-     ORDER BY topic, bucket LIMIT 1)
-    UNION ALL
-    SELECT following.topic, following.bucket FROM pair CROSS JOIN LATERAL (
-        SELECT hold.topic, hold.bucket FROM workorders.outbox_holds AS hold
-        WHERE hold.kind = 'key' AND hold.bucket = ANY (%(buckets)s)
-            AND (hold.topic, hold.bucket) > (pair.topic, pair.bucket)
-        ORDER BY hold.topic, hold.bucket LIMIT 1
-    ) AS following
+-- name: drop_claims
+-- A row of a held key was being retried. It returns to its hold, so that no later row of its key overtakes it.
+WITH dropped AS (
+    DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s RETURNING topic, bucket, ids
 ), found AS (
     SELECT hold.id AS hold_id, message.topic, message.bucket, message.id
-    FROM pair CROSS JOIN LATERAL (
-        SELECT ahead.topic, ahead.bucket, ahead.id, ahead.key FROM workorders.outbox_messages AS ahead
-        WHERE ahead.topic = pair.topic AND ahead.bucket = pair.bucket ORDER BY ahead.id LIMIT %(messages)s
-    ) AS message
+    FROM dropped CROSS JOIN LATERAL unnest(dropped.ids) AS claimed (id)
+    JOIN workorders.outbox_messages AS message
+        ON message.topic = dropped.topic AND message.bucket = dropped.bucket AND message.id = claimed.id
     JOIN workorders.outbox_holds AS hold
-        ON hold.kind = 'key' AND hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key
-    -- Waits for an operator who is just ending a hold; its rows then stay where they are.
+        ON hold.topic = message.topic AND hold.bucket = message.bucket AND hold.key = message.key AND hold.kind = 'key'
+    WHERE EXISTS (
+        SELECT FROM workorders.outbox_holds AS held
+        WHERE held.kind = 'key' AND held.topic = dropped.topic AND held.bucket = dropped.bucket
+    )
     FOR KEY SHARE OF hold
 )
 -- use: move_found
-
--- name: take_oldest
--- The oldest row of a held key is retried alone.
-UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket
-WHERE hold_id = %(hold)s AND id = (SELECT min(id) FROM workorders.outbox_messages WHERE hold_id = %(hold)s)
-RETURNING id, topic, key, value, headers, partition, timestamp_ms, event_id::text, bucket
 
 -- block: count_failure
 WITH counted AS (
@@ -67,12 +55,6 @@ WHERE hold.next_try_at <= clock_timestamp()
 UPDATE workorders.outbox_messages AS message SET hold_id = held.id, bucket = least(message.bucket, ~message.bucket)
 FROM held WHERE message.topic = %(topic)s AND message.bucket = ANY (%(buckets)s) AND message.id = %(id)s
 
--- name: lock_hold
-SELECT kind, topic FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
-
 -- name: release_hold
 WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
 UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket WHERE hold_id = %(hold)s
-
--- name: end_hold_of_topic
-DELETE FROM workorders.outbox_holds WHERE kind = 'topic' AND topic = %(topic)s

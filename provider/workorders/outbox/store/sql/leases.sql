@@ -16,8 +16,3 @@ UPDATE workorders.outbox_shards SET owner = NULL, leased_until = NULL WHERE shar
 -- name: record_error
 UPDATE workorders.outbox_shards SET last_error = %(error)s
 WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL AND last_error IS DISTINCT FROM %(error)s
-
--- name: require_lease
--- The gate of a write that needs no batch number.
-SELECT shard FROM workorders.outbox_shards
-WHERE shard = %(shard)s AND epoch = %(epoch)s AND owner IS NOT NULL FOR UPDATE

@@ -1,7 +1,3 @@
--- name: save_limit
-UPDATE workorders.outbox_identity SET max_message_bytes = %(max_message_bytes)s
-WHERE max_message_bytes <> %(max_message_bytes)s
-
 -- name: id_and_checkpoint_key
 SELECT outbox_id, checkpoint_key FROM workorders.outbox_identity CROSS JOIN workorders.outbox_secrets
 
@@ -9,8 +5,8 @@ SELECT outbox_id, checkpoint_key FROM workorders.outbox_identity CROSS JOIN work
 UPDATE workorders.outbox_identity
 SET shards = coalesce(shards, %(shards)s),
     transactional_id_prefix = coalesce(transactional_id_prefix, %(transactional_id_prefix)s),
-    cluster_id = %(cluster_id)s, checkpoint_topic = %(checkpoint_topic)s, checkpoint_topic_id = %(checkpoint_topic_id)s
-WHERE cluster_id IS NULL
-
--- name: identity
-SELECT shards, transactional_id_prefix, cluster_id, checkpoint_topic, checkpoint_topic_id FROM workorders.outbox_identity
+    cluster_id = coalesce(cluster_id, %(cluster_id)s),
+    checkpoint_topic = coalesce(checkpoint_topic, %(checkpoint_topic)s),
+    checkpoint_topic_id = coalesce(checkpoint_topic_id, %(checkpoint_topic_id)s),
+    max_message_bytes = %(max_message_bytes)s
+RETURNING shards, transactional_id_prefix, cluster_id, checkpoint_topic, checkpoint_topic_id

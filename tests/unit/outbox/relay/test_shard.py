@@ -6,19 +6,19 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from support.spans import PARENT, TRACE, ids_of, parent_of
-from workorders.outbox.relay import send_spans
-from workorders.outbox.store.backlog import Row
+from workorders.outbox.relay.shard import MAX_TRACED_MESSAGES, record_spans
+from workorders.outbox.store.backlog import OutboxRow
 
 SAMPLED, NOT_SAMPLED = (f"00-{TRACE}-{PARENT}-{flags}" for flags in ("01", "00"))
 BEGUN = 1_700_000_000_000_000_000
 
 
-def row(id_: int, *headers: list[Any], topic: str = "orders") -> Row:
-    return id_, topic, None, b"{}", list(headers) or None, None, None, None, 0
+def row(id_: int, *headers: list[Any], topic: str = "orders") -> OutboxRow:
+    return OutboxRow(id_, topic, None, b"{}", list(headers) or None, None, None, None, 0)
 
 
-def recorded(spans: InMemorySpanExporter, *rows: Row) -> tuple[ReadableSpan, ...]:
-    send_spans.record(rows, shard=3, batch=17, begun=BEGUN)
+def recorded(spans: InMemorySpanExporter, *rows: OutboxRow) -> tuple[ReadableSpan, ...]:
+    record_spans(rows, shard=3, batch=17, begun=BEGUN)
     return spans.get_finished_spans()
 
 
@@ -43,11 +43,11 @@ def test_a_message_without_a_sampled_trace_gets_none(spans: InMemorySpanExporter
 
 
 def test_only_the_first_messages_with_headers_are_searched(spans: InMemorySpanExporter) -> None:
-    plain = [row(number) for number in range(send_spans.MAX_MESSAGES)]
-    traced = [row(1000 + number, ["traceparent", SAMPLED]) for number in range(send_spans.MAX_MESSAGES + 1)]
-    assert len(recorded(spans, *plain, *traced)) == send_spans.MAX_MESSAGES
+    plain = [row(number) for number in range(MAX_TRACED_MESSAGES)]
+    traced = [row(1000 + number, ["traceparent", SAMPLED]) for number in range(MAX_TRACED_MESSAGES + 1)]
+    assert len(recorded(spans, *plain, *traced)) == MAX_TRACED_MESSAGES
 
 
 def test_without_a_provider_no_row_is_looked_at() -> None:
     rows: Any = None
-    send_spans.record(rows, shard=0, batch=1, begun=BEGUN)
+    record_spans(rows, shard=0, batch=1, begun=BEGUN)

@@ -7,8 +7,9 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.proxies import HangingProxy
-from workorders.webhook import database
-from workorders.webhook.database import Database
+from support.webhooks import close_idle
+from workorders.webhook import handler
+from workorders.webhook.handler import Database
 
 pytestmark = pytest.mark.integration
 
@@ -22,8 +23,8 @@ def test_no_thread_waits_longer_than_its_limit_for_a_database_that_does_not_answ
             assert [c.execute("SELECT 1").fetchone() for c in (first, second)] == [(1,), (1,)]
         assert len(own._idle) == 2
         # Not before, because a busy machine may need seconds for a connection.
-        monkeypatch.setattr(database, "_CONNECT_SECONDS", 2)
-        monkeypatch.setattr(database, "_MAX_ANSWER_SECONDS", 3)
+        monkeypatch.setattr(handler, "_CONNECT_SECONDS", 2)
+        monkeypatch.setattr(handler, "_MAX_ANSWER_SECONDS", 3)
 
         def ask_while_it_hangs() -> None:
             with own.connection() as connection:
@@ -37,4 +38,4 @@ def test_no_thread_waits_longer_than_its_limit_for_a_database_that_does_not_answ
         with pytest.raises(psycopg.OperationalError), own.connection():
             pytest.fail("a connection was lent")
         assert time.monotonic() - begun < 30
-        own.close()
+        close_idle(own)

@@ -38,7 +38,7 @@ def workflow_folder(default: Path) -> Path:
 
 
 def workflow_modules() -> list[str]:
-    """Return the modules whose decorated functions are workflows: the environment names them, with commas between."""
+    """Return the modules whose decorated functions are workflows, as the environment names them."""
     return [name.strip() for name in os.environ.get("WORKORDERS_WORKFLOW_MODULES", "").split(",") if name.strip()]
 
 

@@ -81,9 +81,9 @@ def _accept(connection: Connection, row: _Rejected) -> Item | None:
     item = revalidator_of(row.type)(row.definition, row.raw, row.request.encode())
     reason = item.rejection or Rejection(row.code, row.detail)
     if item.body is not None:
+        texts = {"body": item.body.decode(), "request": item.request.decode()}
         item = item._replace(stream=row.stream, position=row.position)
         key = Selector.parse(row.ordering_key).ordering_key(item) if row.ordering_key else None
-        texts = {"body": item.body.decode(), "request": item.request.decode()}
         try:
             with connection.transaction():
                 connection.execute(_QUERIES["accept"], {"id": row.id, "ordering_key": key, **texts})

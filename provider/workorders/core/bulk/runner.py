@@ -66,7 +66,10 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
                 job = jobs.lock_owned(connection, job_id, worker)
                 if job is None:
                     return False
-                found = work_orders.find_matching(connection, job.filter, after=job.last_id, limit=size)
+                reads_inputs = job.kind == "rerun"
+                found = work_orders.find_matching(
+                    connection, job.filter, after=job.last_id, limit=size, reads_inputs=reads_inputs
+                )
                 if found.looked_until is None:
                     return False
                 done, skipped = _process(connection, job, found.ids)

@@ -138,14 +138,19 @@ def count_without_input(connection: Connection, wanted: Filter) -> int:
     return int(fetch_row(connection, _QUERIES["count_without_input"], query_arguments(connection, wanted))[0])
 
 
-def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
+def find_matching(
+    connection: Connection, wanted: Filter, *, after: UUID | None, limit: int, reads_inputs: bool = True
+) -> Matching:
     """Return the next of these work orders in the order of their creation, as many as one step may read.
 
-    They may be fewer than `limit`, and have `STEP_BYTES` at most, unless the first one alone has more.
+    They may be fewer than `limit`. A step that reads inputs has `STEP_BYTES` at most, unless the first one alone has
+    more.
     """
     given = {**query_arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
     query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
     found, looked_until = fetch_row(connection, query, given)
+    if not reads_inputs:
+        return Matching(found, looked_until)
     sizes = connection.execute(_QUERIES["stored_bytes"], {"ids": found})
     ids = found[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
     return Matching(ids, ids[-1] if len(ids) < len(found) else looked_until)

@@ -166,7 +166,7 @@ class Child:
 
     def _run(self, function: Any, frame: Frame) -> None:
         header = frame.header
-        steps = Steps(*header[1:3], self, *header[6:])
+        steps = Steps(header[1], header[2], self, *header[6:])
         context = Context(*header[1:6], request=frame.second, steps=steps, **self._settings["context"])
         self._current = context
         started = time.time()

@@ -11,7 +11,7 @@ import pytest
 from workorders.core.worker import steps
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import InvalidValueError, NonRetryableError, StepError
-from workorders.core.worker.steps import StepKey
+from workorders.core.worker.steps import StepKey, Steps
 
 Kind = Callable[..., Any]
 
@@ -142,7 +142,9 @@ def test_threads_may_have_steps_of_their_own() -> None:
 
 def test_the_id_of_a_step_is_the_same_in_each_attempt_and_another_one_after_a_rerun_from_the_start() -> None:
     ids = {
-        Context("run", "order", attempt, None, request=b"{}", earlier=earlier).step_id("pay")
+        Context("run", "order", attempt, None, request=b"{}", steps=Steps("run", "order", None, *earlier)).step_id(
+            "pay"
+        )
         for attempt, earlier in ((1, ()), (2, (1, [("other", "1")])), (3, (1, [])))
     }
     assert len(ids) == 1

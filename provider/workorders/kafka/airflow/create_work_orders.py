@@ -111,7 +111,7 @@ class CreateWorkOrdersOperator(EngineOperator):
                 return
         created, rejected = attempt.created
         if created or rejected:
-            counts = {"batch_id": attempt.batch_id, "created": created, "rejected": rejected}
+            counts: dict[str, Any] = {"batch_id": attempt.batch_id, "created": created, "rejected": rejected}
             events = context["outlet_events"][outlet(self.definition.name)]
             events.add(work_orders_asset(self.definition.name), extra=counts)
 

@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.range_consumer import read_range
-from workorders.kafka.exceptions import KafkaRefusedError, KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
+from workorders.kafka.exceptions import KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
 from workorders.kafka.partitions import OffsetRange, PartitionOffsets
 from workorders.outbox.store.leases import BUCKETS
 

@@ -32,8 +32,10 @@ class Trigger:
     """As it is stored, with the rules of the trigger."""
     workflow_definition: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     """As it is stored, with the rules of the workflow."""
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
+    created_at: datetime | None = field(default=None, compare=False)
+    """When it was registered first."""
+    updated_at: datetime | None = field(default=None, compare=False)
+    """When its definition changed last."""
 
 
 def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:

@@ -1,17 +1,20 @@
 """What operators see of the outbox, and of the messages of a work order."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from local_stack.stack import LocalStack
+from support.admission import wait_for_lock
 from support.executing import Executing
 from support.outbox import new_outbox
 from workorders.core.postgres.connection import Connection, connect
 from workorders.outbox import OutboxMessage, admin
 from workorders.outbox.admin import list_published
 from workorders.outbox.enqueue import enqueue_published
+from workorders.outbox.store import holds
 
 pytestmark = pytest.mark.integration
 
@@ -103,3 +106,22 @@ def key_of(connection: Connection, event_id: UUID) -> bytes | None:
     row = connection.execute("SELECT key FROM workorders.outbox_messages WHERE event_id = %s", [event_id]).fetchone()
     assert row is not None
     return None if row[0] is None else bytes(row[0])
+
+
+def test_a_relay_and_an_operator_who_end_the_same_hold_wait_for_each_other_in_one_order(
+    stack: LocalStack, name: str
+) -> None:
+    outbox = new_outbox(stack)
+    outbox.write(*(OutboxMessage(topic=name, key="k", value="waits") for _ in range(3)))
+    ((hold,),) = outbox.ask(
+        "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) "
+        "SELECT DISTINCT 'key', topic, bucket, key, 'no' FROM workorders.outbox_messages RETURNING id"
+    )
+    outbox.ask("UPDATE workorders.outbox_messages SET hold_id = %s, bucket = ~bucket", hold)
+    with outbox.connect() as operator, outbox.connect() as relay, ThreadPoolExecutor() as pool:
+        operator.execute("SELECT FROM workorders.outbox_holds WHERE id = %s FOR UPDATE", (hold,))
+        ended = pool.submit(holds.release, relay, hold)
+        wait_for_lock(outbox.database_url, relay)
+        assert admin.release_hold(operator, hold) == 3
+        operator.commit()
+        assert ended.result() == 0

@@ -53,6 +53,15 @@ _PR_SET_PDEATHSIG: Final = 1
 WorkflowFunction = Callable[[Any, Any], Any]
 
 
+class StandardError(logging.StreamHandler[Any]):
+    """Writes to what is `sys.stderr` now, which the import of a module may have replaced."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 class Child:
     """Executes runs, and sends their steps and their results."""
 
@@ -71,7 +80,7 @@ class Child:
         self._current: Context | None = None
         formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s%(run)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
         formatter.converter = time.gmtime
-        handler = logging.StreamHandler()
+        handler = StandardError()
         handler.setFormatter(formatter)
         handler.addFilter(self._name_run)
         logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -108,7 +117,7 @@ class Child:
         """Let the parent store a step, and wait until it has."""
         self._require_current(run_id)
         with self._asking:
-            self._send(Frame([STEP, run_id, name, time.time(), run_id, False], result))
+            self._send(Frame([STEP, run_id, name, None], result))
             error = self._receive_answer([STORED, run_id, name])
         if error is not None:
             raise InvalidValueError(f"The result of {name!r} cannot be stored: {error}")
@@ -122,7 +131,7 @@ class Child:
                 "field `database` an Airflow connection of type Postgres."
             )
         result, finished_at, made_by = self._database.transact(run_id, key, call)
-        self._send(Frame([STEP, run_id, key.name, finished_at, made_by, True], result))
+        self._send(Frame([STEP, run_id, key.name, [finished_at, made_by]], result))
         return result
 
     def _require_current(self, run_id: str) -> None:

@@ -71,6 +71,7 @@ class Context:
         self._max_published_messages = max_published_messages
         self._max_published_bytes = max_published_bytes
         self._published: list[bytes] = []
+        self._published_count = 0
         self._published_bytes = 0
         self._steps = steps or Steps(run_id, work_order_id)
 
@@ -246,12 +247,14 @@ class Context:
             encoded = message_bytes(message)
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"A message for {to!r} can never be sent: {error}.") from error
-        self._published.append(encoded)
+        self._published_count += 1
         self._published_bytes += len(encoded)
         self._require_publish_limits()
+        # Only then, because a function that catches the error may go on without end.
+        self._published.append(encoded)
 
     def _require_publish_limits(self) -> None:
-        count = len(self._published)
+        count = self._published_count
         if count > self._max_published_messages or self._published_bytes > self._max_published_bytes:
             raise PublishLimitError(
                 f"The run published {count} messages of {self._published_bytes} bytes, so it failed and none is sent. "

@@ -40,7 +40,7 @@ class ProcessState:
         self._logger = logging.getLogger(LOGGER)
         self._folder = os.open(".", os.O_RDONLY)
         self._umask = os.umask(0o077)
-        self._environ = os.environ
+        self._environ, self._environb = os.environ, os.environb
         self._log = os.dup(1)
         self._threads = frozenset(threading.enumerate())
         connections = _Connections()
@@ -99,9 +99,9 @@ class ProcessState:
 
     def _restore_environment(self, was: tuple[int, dict[Any, Any]]) -> None:
         os.environ = self._environ  # noqa: B003 - a function may have replaced it
-        for name in os.environb.keys() - was[1].keys():
-            del os.environb[name]
-        os.environb.update(was[1])
+        for name in self._environb.keys() - was[1].keys():
+            del self._environb[name]
+        self._environb.update(was[1])
 
     def _working_threads(self) -> list[str]:
         return [thread.name for thread in threading.enumerate() if not thread.daemon and thread not in self._threads]

@@ -70,8 +70,10 @@ def without_input(run: ClaimedRun) -> RunResult:
 def finished_step(run: ClaimedRun, frame: Frame) -> FinishedStep:
     """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged."""
     match frame.header:
-        case [_, _, str(name), float(finished_at), str(made_by), bool(elsewhere)]:
-            return FinishedStep(run.run_id, name, frame.first, _moment(finished_at), UUID(made_by), elsewhere)
+        case [_, _, str(name), None]:
+            return FinishedStep(run.run_id, name, frame.first, _moment(time.time()), run.run_id, False)
+        case [_, _, str(name), [float(finished_at), str(made_by)]]:
+            return FinishedStep(run.run_id, name, frame.first, _moment(finished_at), UUID(made_by), True)
     raise ValueError("a step with other fields")
 
 

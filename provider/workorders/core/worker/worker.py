@@ -261,9 +261,10 @@ class Worker:
             self._ended_bytes += size_of(result)
 
     def _store_when_due(self) -> None:
+        waiting_bytes = self._ended_bytes + sum(len(step.result) for step in self._pool.steps)
         is_due = (
             len(self._ended) >= MAX_STORED_RUNS
-            or self._ended_bytes >= MAX_STORED_BYTES
+            or waiting_bytes >= MAX_STORED_BYTES
             or time.monotonic() - self._stored_at > MAX_STORE_DELAY_SECONDS
             or not (self._queue or self._pool.unfinished)
             or self._pool.held_keys

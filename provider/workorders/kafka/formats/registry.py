@@ -1,6 +1,7 @@
 """Schemas of a Confluent-compatible schema registry, asked for once per id, and what decodes payloads by them."""
 
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -245,11 +246,12 @@ class RegistryDecoder:
 
     def _ask(self, schema_id: int) -> _Known:
         fault: str | None = None
-        try:
-            fault = unknown_ids[self, schema_id]  # `get` could meet its end between two looks at the clock
-        except KeyError:
-            if len(unknown_ids) == MAX_UNKNOWN:
-                fault = f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
+        with _locked:
+            try:
+                fault = unknown_ids[self, schema_id]  # `get` could meet its end between two looks at the clock
+            except KeyError:
+                if len(unknown_ids) == MAX_UNKNOWN:
+                    fault = f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
         if fault is None:
             try:
                 texts = self._registry.texts(schema_id, self._fmt)
@@ -257,17 +259,22 @@ class RegistryDecoder:
             except RegistryError:
                 raise
             except UnknownSchemaError as error:
-                fault = unknown_ids[self, schema_id] = str(error)
+                fault = str(error)
+                with _locked:
+                    unknown_ids[self, schema_id] = fault
             except Exception as error:  # noqa: BLE001 - parsers raise what their code meets in hostile schemas
                 clause = error if isinstance(error, UnsafeSchemaError) else f"it is malformed ({type(error).__name__})"
                 detail = f"schema {schema_id} of the {self._kind} cannot be used: {clause}"
                 known = _Known(Rejection("unusable-schema", detail))
         if fault is not None:
             return _Known(Rejection("unknown-schema", f"the registry {fault} schema {schema_id} of the {self._kind}"))
-        self._known[schema_id] = known
+        with _locked:
+            self._known[schema_id] = known
         return known
 
 
+_locked = threading.Lock()
+"""Two bulk operations in the API server share the decoders, and cachetools' caches are for one thread."""
 unknown_ids: Final[TTLCache[tuple[RegistryDecoder, int], str]] = TTLCache(MAX_UNKNOWN, ttl=60)
 """What no registry had when this process asked, for a minute: each as a clause without its subject."""
 

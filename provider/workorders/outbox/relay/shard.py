@@ -26,7 +26,7 @@ from workorders.outbox.store import claims, holds
 from workorders.outbox.store.backlog import BatchRequest, OutboxRow, is_anything_waiting
 from workorders.outbox.store.claims import ClaimedBatch, settle_claims
 from workorders.outbox.store.leases import Lease, record_error, renew
-from workorders.outbox.store.settings import Identity, id_and_checkpoint_key, require_same_identity
+from workorders.outbox.store.settings import Identity, id_and_checkpoint_key, require_same_identity, save_limit
 
 log: Final = logging.getLogger(__name__)
 
@@ -88,11 +88,13 @@ class ShardRelay:
             OutboxContradictionError: checkpoint and database contradict each other.
             OutboxIdentityError: this relay differs from the outbox's recorded identity.
         """
-        definition, (cluster_id, topic_id) = self._definition, self._checkpoints.ensure_topic()
+        definition = self._definition
+        save_limit(self._connection, definition.max_message_bytes)
+        cluster_id, topic_id = self._checkpoints.ensure_topic()
         identity = Identity(
             definition.shards, definition.transactional_id_prefix, cluster_id, definition.checkpoint_topic, topic_id
         )
-        require_same_identity(self._connection, self._lease, identity, definition.max_message_bytes)
+        require_same_identity(self._connection, self._lease, identity)
         self._recover()
         wait, idle_since = _MIN_WAIT, time.monotonic()
         while not stopped() and time.monotonic() < deadline:

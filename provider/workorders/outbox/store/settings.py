@@ -27,6 +27,12 @@ class Identity:
     checkpoint_topic_id: str
 
 
+def save_limit(connection: Connection, max_message_bytes: int) -> None:
+    """Store the limit, also while Kafka is down: `enqueue` needs only Postgres."""
+    with connection.transaction():
+        connection.execute(_QUERIES["save_limit"], {"max_message_bytes": max_message_bytes})
+
+
 def id_and_checkpoint_key(connection: Connection) -> tuple[str, bytes]:
     """Return the outbox's id in checkpoints and transactional ids, and the key that signs its checkpoints."""
     with connection.transaction():
@@ -34,8 +40,8 @@ def id_and_checkpoint_key(connection: Connection) -> tuple[str, bytes]:
     return str(outbox_id), bytes(key)
 
 
-def require_same_identity(connection: Connection, lease: Lease, identity: Identity, max_message_bytes: int) -> None:
-    """Record the identity if none is recorded; otherwise require the recorded one. Store the limit.
+def require_same_identity(connection: Connection, lease: Lease, identity: Identity) -> None:
+    """Record the identity if none is recorded; otherwise require the recorded one.
 
     An operator cannot reset the identity while any shard is leased. From here on, no message can be enqueued for the
     checkpoint topic.
@@ -45,8 +51,7 @@ def require_same_identity(connection: Connection, lease: Lease, identity: Identi
     """
     with connection.transaction():
         renew(connection, lease)
-        arguments = {**asdict(identity), "max_message_bytes": max_message_bytes}
-        (recorded,) = list_rows(connection, Identity, _QUERIES["record_identity"], arguments)
+        (recorded,) = list_rows(connection, Identity, _QUERIES["record_identity"], asdict(identity))
         if recorded != identity:
             others = sorted(asdict(identity).items() - asdict(recorded).items())
             found = ", ".join(f"{name} is {own} (recorded: {getattr(recorded, name)})" for name, own in others)

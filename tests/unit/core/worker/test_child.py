@@ -1,8 +1,13 @@
 """Finding a workflow's function."""
 
+import io
+import logging
+import sys
+
 import pytest
 
 from support import run_functions
+from workorders.core.worker import child
 from workorders.core.worker.child import load_function
 from workorders.core.worker.exceptions import CallableUnavailableError
 
@@ -30,3 +35,10 @@ def test_what_cannot_be_called_is_named_with_the_reason(name: str, reason: str) 
 
 def test_a_function_without_a_signature_is_accepted() -> None:
     assert load_function("builtins:dict").__name__ == "dict"
+
+
+def test_a_log_record_goes_to_what_is_standard_error_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    handler, replaced = child.StandardError(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", replaced)
+    handler.emit(logging.makeLogRecord({"msg": "written"}))
+    assert replaced.getvalue() == "written\n"

@@ -17,8 +17,10 @@ from support.spans import PARENT, TRACE, send_spans_to
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker.captured_text import printable
+from workorders.core.worker.child import STEP
+from workorders.core.worker.ipc import Frame
 from workorders.core.worker.json_values import dumps, loads
-from workorders.core.worker.run_results import Mask, RunSpans, mask_output, secrets_of
+from workorders.core.worker.run_results import Mask, RunSpans, finished_step, mask_output, secrets_of
 
 PASSWORD = "p@ss w0rd/ü"
 ODD_PASSWORD = 'pä"ss\\word'
@@ -136,3 +138,12 @@ def test_an_output_without_a_secret_stays_as_it_is_to_the_byte(returned: Any) ->
 def test_what_cannot_be_looked_through_is_masked_whole() -> None:
     deep = b"[" * 100_000 + b'"12345"' + b"]" * 100_000
     assert mask_output(deep, OUTPUT_MASK) == b'"***"'
+
+
+def test_a_step_without_a_commit_of_its_own_is_of_its_run_and_of_this_clock() -> None:
+    run, before = claimed(), datetime.now(UTC)
+    step = finished_step(run, Frame([STEP, str(run.run_id), "charge", None], b"1"))
+    assert (step.name, step.made_by, step.committed_elsewhere) == ("charge", run.run_id, False)
+    assert before <= step.finished_at <= datetime.now(UTC)
+    with pytest.raises(ValueError, match="other fields"):
+        finished_step(run, Frame([STEP, str(run.run_id), "charge", 0.0, str(uuid4()), False], b"1"))

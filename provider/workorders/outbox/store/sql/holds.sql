@@ -56,5 +56,7 @@ UPDATE workorders.outbox_messages AS message SET hold_id = held.id, bucket = lea
 FROM held WHERE message.topic = %(topic)s AND message.bucket = ANY (%(buckets)s) AND message.id = %(id)s
 
 -- name: release_hold
-WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
-UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket WHERE hold_id = %(hold)s
+-- The hold is locked before its messages, as by an operator; otherwise both could wait for each other.
+WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s RETURNING id)
+UPDATE workorders.outbox_messages AS message SET hold_id = NULL, bucket = ~message.bucket FROM ended
+WHERE message.hold_id = ended.id

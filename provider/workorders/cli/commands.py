@@ -69,8 +69,7 @@ class CommandGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        # Typer only reads it.
-        self.commands = Commands({name: partial(_load, name) for name in SUMMARIES})  # type: ignore[assignment]
+        self.commands = Commands({name: partial(_load, name) for name in SUMMARIES})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order of the help."""

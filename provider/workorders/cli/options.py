@@ -67,6 +67,7 @@ Folder = Annotated[Path | None, option("FOLDER", "Folder of the trigger files.",
 
 TriggerName = Annotated[str, argument("TRIGGER", "Name of the trigger.")]
 OfTrigger = Annotated[str | None, option("NAME", "Only of this trigger.", "--trigger")]
+BeforeId = Annotated[UUID | None, option("ID", "Only rows before the one with this id.", "--before")]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
 
 Reason = Annotated[str, option("TEXT", "Reason, which is recorded.", "--reason")]
@@ -88,9 +89,7 @@ class Listing:
 class ListingById(Listing):
     """The options of a command that lists rows with ids."""
 
-    before: Annotated[  # type: ignore[assignment]
-        UUID | None, option("ID", "Only rows before the one with this id.", "--before")
-    ] = None
+    before: BeforeId = None  # type: ignore[assignment]
 
 
 def account() -> str:

@@ -17,8 +17,8 @@ from workorders.cli.options import AsJson, Database, ListingById, argument, opti
 from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.history import search_index, work_orders
 from workorders.core.history import runs as run_history
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.runs import RunRow, Step
 from workorders.core.history.work_orders import WorkOrderSummary

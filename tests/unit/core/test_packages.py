@@ -48,7 +48,6 @@ TOUCHED = {
         "pages/kafka_trigger.py",
         "pages/overview.py",
         "pages/resolve.py",
-        "pages/site.py",
         "pages/work_order.py",
     },
 }

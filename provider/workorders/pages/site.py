@@ -14,7 +14,6 @@ from psycopg.conninfo import make_conninfo
 
 from workorders.core.attribution import Attribution
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.client.settings import SettingsOf
 from workorders.pages import forms
 from workorders.pages.access import Viewer, current_viewer
 from workorders.pages.rendering import Place, render
@@ -74,7 +73,7 @@ class Visit:
         return "hx-request" in self.request.headers
 
     @property
-    def kafka(self) -> SettingsOf | None:
+    def kafka(self) -> Callable[[str], Mapping[str, Any]] | None:
         """Return the settings with which Kafka is asked, if this is an update: the first page does not wait for it."""
         return self.site.kafka_settings if self.is_update else None
 

@@ -34,7 +34,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "decision-without-the-right-to-act",
         0,
-        (Change("pages/resolve.py", "    actor.require(Right.ACT, dag_ids.ingest(name))\n", ""),),
+        (Change("pages/resolve.py", "    action.viewer.require(Right.ACT, dag_ids.ingest(name))\n", ""),),
         (f"{ACCESS}::test_a_user_without_the_one_right_to_the_one_dag_is_refused",),
     ),
     Mutation(
@@ -43,8 +43,8 @@ PAGES_OF_AIRFLOW = (
         (
             Change(
                 "pages/outbox.py",
-                "    actor.require(Right.PURGE, dag_ids.OUTBOX)",
-                "    actor.require(Right.RELEASE, dag_ids.OUTBOX)",
+                "    action.viewer.require(Right.PURGE, dag_ids.OUTBOX)",
+                "    action.viewer.require(Right.RELEASE, dag_ids.OUTBOX)",
             ),
         ),
         (f"{ACCESS}::test_a_viewer_learns_which_right_an_action_takes_and_the_other_roles_have_it",),
@@ -60,7 +60,7 @@ PAGES_OF_AIRFLOW = (
         0,
         (
             Change(
-                "pages/selection.py",
+                "pages/search.py",
                 "    if wanted.selected is not None:\n        return work_orders.list",
                 "    if wanted.trigger is not None:\n"
                 "        from workorders.core import triggers\n"
@@ -109,7 +109,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "change-that-is-not-recorded",
         0,
-        (Change("pages/site.py", "        self.write_audit_log(", "        (lambda *_: None)("),),
+        (Change("pages/site.py", "        self.site.write_audit_log(", "        (lambda *_: None)("),),
         (f"{PAGES}::test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made",),
     ),
     Mutation(

@@ -99,8 +99,8 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "account-taken-from-the-environment",
         10,
-        (Change("cli/changes.py", "pwd.getpwuid(number).pw_name", 'os.environ["USER"]'),),
-        ("unit/cli/test_changes.py::test_the_account_is_the_operating_systems_in_any_environment",),
+        (Change("cli/options.py", "pwd.getpwuid(number).pw_name", 'os.environ["USER"]'),),
+        ("unit/cli/test_options.py::test_the_account_is_the_operating_systems_in_any_environment",),
     ),
     Mutation(
         "metrics-token-not-compared",

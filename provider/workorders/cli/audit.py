@@ -14,18 +14,15 @@ from workorders.cli.output import count, note, show, show_progress
 from workorders.core.exceptions import one_line
 from workorders.visible_text import safe
 
-Sample = Annotated[
-    int, typer.Option("--sample", metavar="N", min=0, help="Messages of each partition that are read again.")
-]
-MaxSeconds = Annotated[
-    int, typer.Option("--max-seconds", metavar="N", min=1, help="Seconds after which nothing more is begun.")
-]
-
 
 def audit(
     trigger: Annotated[str | None, argument("TRIGGER", "Only the partitions of this trigger.")] = None,
-    sample: Sample = SAMPLE,
-    max_seconds: MaxSeconds = MAX_SECONDS,
+    sample: Annotated[
+        int, typer.Option("--sample", metavar="N", min=0, help="Messages of each partition that are read again.")
+    ] = SAMPLE,
+    max_seconds: Annotated[
+        int, typer.Option("--max-seconds", metavar="N", min=1, help="Seconds after which nothing more is begun.")
+    ] = MAX_SECONDS,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -48,18 +45,14 @@ def audit(
     with connect(database) as connection:
         made = Audit(connection, kafka_settings, registry_settings, sample=sample, max_seconds=max_seconds)
         report = made.run(trigger, show_progress)
-    _store(report, database)
-    show(report, as_json=as_json, shown=_print)
-    if not report.is_good:
-        raise typer.Exit(1)
-
-
-def _store(report: AuditReport, database: str | None) -> None:
     try:
         with connect_to_write(database) as connection:
             stored.write_report(connection, report)
     except psycopg.Error as error:
         note(f"The report was not stored, so the pages do not show it: {one_line(error)}")
+    show(report, as_json=as_json, shown=_print)
+    if not report.is_good:
+        raise typer.Exit(1)
 
 
 def _print(report: AuditReport) -> None:

@@ -1,6 +1,5 @@
 """`workorders batches`: planned batches and their results."""
 
-from collections.abc import Iterator
 from typing import Annotated, Final
 
 import typer
@@ -10,7 +9,7 @@ from workorders.cli.options import AsJson, Database, Listing, OfTrigger, argumen
 from workorders.cli.output import show_fields, show_page
 from workorders.core import triggers
 from workorders.kafka.ledger import batches as store
-from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary
+from workorders.kafka.ledger.batches import BatchRange, BatchSummary
 from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
@@ -62,9 +61,6 @@ def show(
     }
     show_fields(named, as_json=as_json, columns={BatchRange: _RANGE_COLUMNS})
     if not as_json:
-        for sentence in (*_progress(found), *found.supersessions):
+        progress = [f"{range_.range}: {range_.progress}." for range_ in found.unfinished if range_.progress]
+        for sentence in (*progress, *found.supersessions):
             print(safe(sentence))
-
-
-def _progress(batch: Batch) -> Iterator[str]:
-    return (f"{found.range}: {found.progress}." for found in batch.unfinished if found.progress)

@@ -9,9 +9,19 @@ from uuid import UUID
 import typer
 
 from workorders import dag_ids
-from workorders.cli.changes import Change, PreviewedChange
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import AsJson, Database, Listing, OfTrigger, argument, option, parse_time, takes
+from workorders.cli.options import (
+    AsJson,
+    Change,
+    Database,
+    Listing,
+    OfTrigger,
+    PreviewedChange,
+    argument,
+    option,
+    parse_time,
+    takes,
+)
 from workorders.cli.output import note, print_json, print_state_counts, show, show_one, show_page, show_progress
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
@@ -90,7 +100,7 @@ def rerun(id_: _WorkOrderId = None, *, wanted: Filter, request: _RerunRequest) -
       workorders work-orders rerun --workflow admit --state failed --since 2h --dry-run
       workorders work-orders rerun --rejection too-large --trigger orders --reason "the limit was raised"
     """
-    _start("rerun", _of(id_, wanted), request, options={"from_start": True} if request.from_start else {})
+    _start("rerun", id_, wanted, request, options={"from_start": True} if request.from_start else {})
 
 
 @takes(wanted=chosen, request=_Request)
@@ -104,7 +114,7 @@ def cancel_work_orders(id_: _WorkOrderId = None, *, wanted: Filter, request: _Re
       workorders work-orders cancel 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "sent by mistake"
       workorders work-orders cancel --trigger orders --since 1h --reason "the sender will send them again" --dry-run
     """
-    _start("cancel", _of(id_, wanted), request, options={})
+    _start("cancel", id_, wanted, request, options={})
 
 
 @app.command("list")
@@ -164,19 +174,21 @@ def cancel_job(id_: _Id, *, change: Change) -> None:
         print(jobs.get_job(connection, id_))
 
 
-def _of(id_: UUID | None, wanted: Filter) -> Filter:
-    return wanted if id_ is None else replace(wanted, selected=(id_,))
-
-
-def _start(kind: str, wanted: Filter, request: _Request, *, options: Mapping[str, Any]) -> None:
+def _start(kind: str, id_: UUID | None, wanted: Filter, request: _Request, *, options: Mapping[str, Any]) -> None:
+    if id_ is not None:
+        wanted = replace(wanted, selected=(id_,))
     with connect_to_write(request.database) as connection:
         if request.dry_run:
-            _show_counts(connection, kind, wanted, as_json=request.as_json)
+            counts = jobs.count_matching(connection, wanted)
+            if request.as_json:
+                print_json({"kind": kind, "filter": wanted, "total": sum(counts.values()), "by_state": counts})
+            else:
+                print_state_counts(counts)
             note(f"This was a dry run of {kind}; nothing was changed.")
             return
         if wanted.selected is None:
             if not request.yes and not request.as_json:
-                _show_counts(connection, kind, wanted, as_json=False)
+                print_state_counts(jobs.count_matching(connection, wanted))
                 connection.commit()
             request.confirm()
         job = jobs.create_job(connection, kind, wanted, request.by, options=options)
@@ -204,11 +216,3 @@ def _named(job: Job) -> str:
 
 def _resume(job: Job) -> str:
     return f"`workorders bulk resume {job.id}`"
-
-
-def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:
-    counts = jobs.count_matching(connection, wanted)
-    if as_json:
-        print_json({"kind": kind, "filter": wanted, "total": sum(counts.values()), "by_state": counts})
-    else:
-        print_state_counts(counts)

@@ -1,8 +1,9 @@
 """The commands of `workorders`, each imported when it is named: importing all of them takes longer than most need."""
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections import UserDict
+from collections.abc import Mapping
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -49,25 +50,18 @@ SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary
 _MODULES: Final = {
     **dict.fromkeys(("doctor", "remove"), "start"),
     "decisions": "resolve",
-    "steps": "workflows",
-    **dict.fromkeys(("actions", "db", "retention"), "maintenance"),
+    "runs": "work_orders",
+    **dict.fromkeys(("triggers", "workflows"), "definitions"),
+    **dict.fromkeys(("actions", "db", "retention", "steps"), "maintenance"),
 }
 """The modules with commands of other names than theirs; any other command is in the module of its name."""
 
 
-class Commands(Mapping[str, Any]):
-    """Every command by its name; reading one imports it."""
+class Commands(UserDict[str, Any]):
+    """What loads each command, by its name; reading one loads it."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in SUMMARIES:
-            raise KeyError(name)
-        return _load(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(SUMMARIES)
-
-    def __len__(self) -> int:
-        return len(SUMMARIES)
+        return super().__getitem__(name)()
 
 
 class CommandGroup(TyperGroup):
@@ -75,8 +69,7 @@ class CommandGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        # Typer only reads it.
-        self.commands = Commands()  # type: ignore[assignment]
+        self.commands = Commands({name: partial(_load, name) for name in SUMMARIES})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order of the help."""

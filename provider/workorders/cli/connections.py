@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,12 +38,7 @@ def airflow_database_url(connection_id: str, otherwise: str = "give another one"
 
 
 def connect(given: str | None) -> "Connection":
-    """Open a connection that cannot write, because most commands only read.
-
-    Raises:
-        ConfigurationError: the database is not configured.
-        psycopg.OperationalError: the database cannot be reached.
-    """
+    """Open a connection as `connect_to_write`, but one that cannot write, because most commands only read."""
     connection = connect_to_write(given)
     connection.read_only = True
     return connection
@@ -68,28 +63,21 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
     Raises:
         ConfigurationError: neither is set, or the variable is not a JSON object.
     """
-    if (found := settings_from_environment(KAFKA_VARIABLE)) is not None:
-        return found
-    with _airflow_connection(
-        connection_id, f"set {KAFKA_VARIABLE} to a JSON object such as {EXAMPLES[KAFKA_VARIABLE]}"
-    ):
-        from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
-
-        return of_airflow(connection_id)
+    return _settings(KAFKA_VARIABLE, lambda airflow: airflow.kafka_settings(connection_id), connection_id)
 
 
 def registry_settings(connection_id: str) -> Mapping[str, Any]:
-    """Return the settings of a schema registry's client of the environment, else of the Airflow connection.
+    """Return the same for the client of a schema registry."""
+    return _settings(REGISTRY_VARIABLE, lambda airflow: airflow.registry_settings(connection_id), connection_id)
 
-    Raises:
-        ConfigurationError: neither is set, or the variable is not a JSON object.
-    """
-    if (found := settings_from_environment(REGISTRY_VARIABLE)) is not None:
+
+def _settings(variable: str, of_airflow: Callable[[Any], Mapping[str, Any]], connection_id: str) -> Mapping[str, Any]:
+    if (found := settings_from_environment(variable)) is not None:
         return found
-    with _airflow_connection(connection_id, f"set {REGISTRY_VARIABLE}"):
-        from workorders.kafka.airflow.connections import registry_settings as of_airflow  # noqa: PLC0415 - as above
+    with _airflow_connection(connection_id, f"set {variable} to a JSON object such as {EXAMPLES[variable]}"):
+        from workorders.kafka.airflow import connections  # noqa: PLC0415 - as above
 
-        return of_airflow(connection_id)
+        return of_airflow(connections)
 
 
 def airflow_is_configured() -> bool:

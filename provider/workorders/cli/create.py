@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from workorders.cli.changes import account
 from workorders.cli.connections import connect_to_write
-from workorders.cli.definition_files import read_workflows
-from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, TriggerName, option
+from workorders.cli.definitions import read_workflows
+from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, TriggerName, account, option
 from workorders.cli.output import print_json
 from workorders.core import triggers
 from workorders.core.attribution import Attribution

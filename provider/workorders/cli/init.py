@@ -91,9 +91,7 @@ globals().update({call})
 '''
 
 
-def init(
-    folder: Annotated[Path, argument("FOLDER", "Folder; created if it does not exist.")],
-) -> None:
+def init(folder: Annotated[Path, argument("FOLDER", "Folder; created if it does not exist.")]) -> None:
     """Create a folder with a trigger, its function, and a test, and print how Airflow finds it.
 
     In Airflow's Dags folder, Airflow needs no setting. Elsewhere it prints the setting that adds the folder's Dag files
@@ -111,7 +109,12 @@ def init(
     if not (home / "triggers").exists():
         for name, text in EXAMPLE.items():
             _write(home / name, text.format(home=home) if name == "README.md" else text)
-    _write_replaced(home)
+    for kind in sorted(trigger_types()):
+        _write(home / "schema" / f"{kind}-trigger.schema.json", published(kind), replace=True)
+    _write(home / "schema" / "workflow.schema.json", published(WORKFLOW), replace=True)
+    for name, (module, call) in _DAG_FILES.items():
+        text = _DAG_FILE.format(name=name, module=module, factory=call.partition("(")[0], call=call)
+        _write(home / "dags" / f"workorders_{name}.py", text, replace=True)
     if found_by is not None:
         from airflow.sdk import conf  # noqa: PLC0415 - Airflow takes seconds
 
@@ -134,16 +137,6 @@ def init(
         )
 
 
-def _write_replaced(home: Path) -> None:
-    """Write the files that a new version of the package replaces."""
-    for kind in sorted(trigger_types()):
-        _write(home / "schema" / f"{kind}-trigger.schema.json", published(kind), replace=True)
-    _write(home / "schema" / "workflow.schema.json", published(WORKFLOW), replace=True)
-    for name, (module, call) in _DAG_FILES.items():
-        text = _DAG_FILE.format(name=name, module=module, factory=call.partition("(")[0], call=call)
-        _write(home / "dags" / f"workorders_{name}.py", text, replace=True)
-
-
 def _write(path: Path, text: str, *, replace: bool = False) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,11 +154,7 @@ def _write(path: Path, text: str, *, replace: bool = False) -> None:
 
 
 def _configured_bundles() -> list[_Bundle]:
-    """Return the Dag bundles of Airflow's configuration.
-
-    Raises:
-        ConfigurationError: the setting is no list of bundles.
-    """
+    """Return the Dag bundles of Airflow's configuration."""
     # Not above: where Airflow is not configured, this import would make its home folder.
     from airflow.sdk import conf  # noqa: PLC0415
     from airflow.sdk.exceptions import AirflowConfigException  # noqa: PLC0415

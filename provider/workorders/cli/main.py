@@ -1,7 +1,7 @@
 """The `workorders` command: its groups, and how it ends when something is wrong."""
 
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -53,13 +53,12 @@ def main() -> None:
     """Run the command line; what people can expect to go wrong becomes one sentence on standard error."""
     try:
         app(prog_name="workorders")
-    except WorkOrdersError as error:
-        _end(str(error))
     except Exception as error:
-        sentence = _sentence(error)
+        sentence = str(error) if isinstance(error, WorkOrdersError) else _sentence(error)
         if sentence is None:
             raise
-        _end(sentence)
+        print(safe(sentence), file=sys.stderr)
+        sys.exit(1)
 
 
 def _sentence(error: Exception) -> str | None:
@@ -88,11 +87,6 @@ def _sentence(error: Exception) -> str | None:
     else:
         return None
     return f"{sentence.format(one_line(error))} [{error_code(error)}]"
-
-
-def _end(sentence: str) -> NoReturn:
-    print(safe(sentence), file=sys.stderr)
-    sys.exit(1)
 
 
 if __name__ == "__main__":

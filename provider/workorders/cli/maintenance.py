@@ -1,18 +1,19 @@
-"""`workorders db`, `retention`, `actions`: upkeep of the database, and what operators did to it."""
+"""`workorders db`, `steps`, `retention`, `actions`: upkeep of the databases, and what operators did to them."""
 
 from typing import Annotated
 
 import typer
 
-from workorders.cli.changes import Change
-from workorders.cli.connections import connect, connect_to_write, database_url
-from workorders.cli.options import Database, Listing, takes
+from workorders.cli.connections import airflow_database_url, connect, connect_to_write, database_url
+from workorders.cli.options import Change, Database, Listing, option, takes
 from workorders.cli.output import count, show_page
 from workorders.core import operator_actions, schema
 from workorders.core.maintenance.retention import delete_expired
 from workorders.core.operator_actions import OperatorAction
+from workorders.core.worker.user_database import CREATE_TABLE
 
 db = typer.Typer(no_args_is_help=True)
+steps = typer.Typer(no_args_is_help=True)
 retention = typer.Typer(no_args_is_help=True)
 actions = typer.Typer(no_args_is_help=True)
 
@@ -60,6 +61,32 @@ def version(database: Database = None) -> None:
     """
     schema.require_newest(database_url(database))
     print(schema.newest())
+
+
+@steps.command("create-table")
+def create_table(
+    connection: Annotated[
+        str, option("CONNECTION", "Airflow connection that the workflow names as its `database`.", "--connection")
+    ] = "",
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL, and change nothing.")] = False,
+) -> None:
+    """Create the table `workorders_steps` unless it exists.
+
+    context.transaction records there what it has committed. The user of the connection owns the table; another user
+    needs SELECT, INSERT, UPDATE, and DELETE.
+
+    Examples:
+      workorders steps create-table --connection shop_db
+      workorders steps create-table --sql | psql "$SHOP_DB"
+    """
+    if sql:
+        print(CREATE_TABLE)
+        return
+    if not connection:
+        raise typer.BadParameter("give --connection or --sql.")
+    with connect_to_write(airflow_database_url(connection)) as database:
+        database.execute(CREATE_TABLE)
+    print(f"The database of the Airflow connection {connection} has the table workorders_steps.")
 
 
 @retention.command()

@@ -1,18 +1,24 @@
-"""Options and arguments that several commands share."""
+"""Options and arguments that several commands share, and what each command asks before a change."""
 
+import os
+import pwd
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
 
 from workorders import times
+from workorders.core.attribution import Attribution
 from workorders.core.environment import DATABASE_CONNECTION, DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
+
+if TYPE_CHECKING:
+    from workorders.core.postgres.connection import Connection
 
 T = TypeVar("T")
 
@@ -61,16 +67,11 @@ Folder = Annotated[Path | None, option("FOLDER", "Folder of the trigger files.",
 
 TriggerName = Annotated[str, argument("TRIGGER", "Name of the trigger.")]
 OfTrigger = Annotated[str | None, option("NAME", "Only of this trigger.", "--trigger")]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
-BeforeNumber = Annotated[int | None, option("ID", "Only rows before the one with this number.", "--before")]
 BeforeId = Annotated[UUID | None, option("ID", "Only rows before the one with this id.", "--before")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
 
 Reason = Annotated[str, option("TEXT", "Reason, which is recorded.", "--reason")]
-ReasonUnlessDryRun = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Reason, which is recorded; required without --dry-run.")
-]
 Actor = Annotated[str | None, option("NAME", "Person who asks or decides; your account if not given.", "--actor")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply without confirmation.")]
 
 
@@ -79,7 +80,7 @@ class Listing:
     """The options of a command that lists numbered rows, page by page."""
 
     limit: Limit = 20
-    before: BeforeNumber = None
+    before: Annotated[int | None, option("ID", "Only rows before the one with this number.", "--before")] = None
     as_json: AsJson = False
     database: Database = None
 
@@ -89,6 +90,81 @@ class ListingById(Listing):
     """The options of a command that lists rows with ids."""
 
     before: BeforeId = None  # type: ignore[assignment]
+
+
+def account() -> str:
+    """Return the name of the operating system's account; no option or environment variable can change it."""
+    number = os.getuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container may run under any number
+        return f"user id {number}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The options of a command that changes something."""
+
+    reason: Reason
+    actor: Actor = None
+    yes: Yes = False
+    database: Database = None
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise typer.BadParameter("expected the reason, which is recorded.", param_hint="--reason")
+
+    @property
+    def by(self) -> Attribution:
+        """Return who makes the change, and why; the actor is the account if none was given."""
+        return Attribution(self.actor or account(), self.reason, account())
+
+    def confirm(self, *consequences: str) -> None:
+        """Ask as the function `confirm` does."""
+        confirm(*consequences, yes=self.yes)
+
+    def record(self, connection: "Connection", action: str, **details: int | str) -> None:
+        """Record the change, before it is made, where no other table does."""
+        # Not above: commands that need no database do not wait for its driver.
+        from workorders.core import operator_actions  # noqa: PLC0415
+
+        operator_actions.record(connection, action, details, self.by)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviewedChange(Change):
+    """The options of a command that can show what it would change."""
+
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Reason, which is recorded; required without --dry-run.")
+    ] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")] = False
+    as_json: AsJson = False
+
+    def __post_init__(self) -> None:
+        if not self.dry_run:
+            super().__post_init__()
+
+    def confirm(self, *consequences: str) -> None:
+        """Ask as any change does, but not between lines of JSON."""
+        if self.as_json and not self.yes:
+            raise typer.BadParameter("--json cannot ask for confirmation, so it needs --dry-run or --yes.")
+        super().confirm(*consequences)
+
+
+def confirm(*consequences: str, yes: bool) -> None:
+    """Print what will happen, and ask; return if the answer is yes, or was given by --yes.
+
+    Raises:
+        typer.Exit: the answer was no; the command ends with 1.
+    """
+    if yes:
+        return
+    for consequence in consequences:
+        print(consequence)
+    if not typer.confirm("Continue?"):
+        print("Nothing was changed.")
+        raise typer.Exit(1)
 
 
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

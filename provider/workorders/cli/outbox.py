@@ -4,9 +4,8 @@ from typing import Annotated, Final
 
 import typer
 
-from workorders.cli.changes import Change
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import AsJson, Database, argument, option, takes
+from workorders.cli.options import AsJson, Change, Database, argument, option, takes
 from workorders.cli.output import count, print_table, show_fields
 from workorders.outbox import admin
 from workorders.outbox.admin import OpenTopic, ShardStatus
@@ -23,9 +22,8 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
 
     Counts every waiting row. Exits with 1 if anything is held, or the last relay of a shard ended with an error.
 
-    Examples:
+    Example:
       workorders outbox status
-      workorders outbox status --json
     """
     with connect(database) as connection:
         topics, shards, holds = admin.topics(connection), admin.shards(connection), admin.holds(connection)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -72,13 +72,7 @@ def show_rows(kind: type, rows: Sequence[Any], *, as_json: bool, columns: Column
 
 
 def show_page(
-    kind: type,
-    rows: Sequence[Any],
-    command: str,
-    listing: Listing,
-    *,
-    columns: Columns = "",
-    **filters: object,
+    kind: type, rows: Sequence[Any], command: str, listing: Listing, *, columns: Columns = "", **filters: object
 ) -> None:
     """Print a page of a list; if it is full, the last line of the table is the command for the next page.
 
@@ -113,9 +107,8 @@ def print_table(kind: type, rows: Sequence[Any], columns: Columns = "") -> None:
 
 def print_state_counts(counts: Mapping[str, int]) -> None:
     """Print numbers of work orders by state, and their sum."""
-    rows = [(state.value, counts[state]) for state in WorkOrderState if state in counts]
-    columns: Columns = {"state": itemgetter(0), "work orders": lambda row: count(row[1])}
-    print_table(tuple, [*rows, ("total", sum(counts.values()))], columns)
+    rows = [(state.value, count(counts[state])) for state in WorkOrderState if state in counts]
+    print(text_table([("state", "work orders"), *rows, ("total", count(sum(counts.values())))], right={1}))
 
 
 def print_json(value: Any) -> None:

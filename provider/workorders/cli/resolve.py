@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workorders.cli.changes import Change, PreviewedChange
 from workorders.cli.connections import connect, connect_to_write, kafka_settings
-from workorders.cli.options import Listing, OfTrigger, TriggerName, argument, option, parse_time, takes
+from workorders.cli.options import (
+    Change,
+    Listing,
+    OfTrigger,
+    PreviewedChange,
+    TriggerName,
+    argument,
+    option,
+    parse_time,
+    takes,
+)
 from workorders.cli.output import note, print_json, show_page
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
@@ -92,10 +101,7 @@ def seek(
     time: Annotated[
         datetime | None,
         option(
-            "TIME",
-            "Instead: first message since 15m, 2h or 7d ago, or 2026-03-01T14:30.",
-            "--time",
-            parser=parse_time,
+            "TIME", "Instead: first message since 15m, 2h or 7d ago, or 2026-03-01T14:30.", "--time", parser=parse_time
         ),
     ] = None,
     mode: PreviewedChange,

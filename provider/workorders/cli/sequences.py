@@ -1,14 +1,13 @@
 """`workorders sequences`: gaps in sequences, and what an operator decides of one."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Callable
+from typing import Annotated
 from uuid import UUID
 
 import typer
 
-from workorders.cli.changes import Change
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import AsJson, Database, Limit, OfTrigger, TriggerName, argument, takes
+from workorders.cli.options import AsJson, Change, Database, Limit, OfTrigger, TriggerName, argument, takes
 from workorders.cli.output import count, show_rows
 from workorders.core import triggers
 from workorders.core.admission import gaps
@@ -18,8 +17,6 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 app = typer.Typer(no_args_is_help=True)
-
-T = TypeVar("T")
 
 _Key = Annotated[str, argument("KEY", "Id of the sequence, or the value of its key.")]
 
@@ -49,7 +46,7 @@ def skip(trigger: TriggerName, key: _Key, *, change: Change) -> None:
       workorders sequences skip orders order-7 --reason "number 4 was never sent"
     """
     consequence = "Numbers in the first gap of sequence {} will be rejected if they still come."
-    _report(*_decide(change, trigger, key, consequence, gaps.skip))
+    _decide(change, trigger, key, consequence, gaps.skip)
 
 
 @app.command()
@@ -63,7 +60,7 @@ def release(trigger: TriggerName, key: _Key, *, change: Change) -> None:
       workorders sequences release orders order-7 --reason "the order was closed"
     """
     consequence = "Numbers in any gap of sequence {} will be rejected if they still come."
-    _report(*_decide(change, trigger, key, consequence, gaps.release))
+    _decide(change, trigger, key, consequence, gaps.release)
 
 
 @app.command()
@@ -76,9 +73,7 @@ def drop(trigger: TriggerName, key: _Key, *, change: Change) -> None:
     Example:
       workorders sequences drop orders order-7 --reason "the order was delivered"
     """
-    consequence = "A number of sequence {} that comes again will be new."
-    sequence, _ = _decide(change, trigger, key, consequence, gaps.drop)
-    print(f"Done: sequence {sequence} is forgotten.")
+    _decide(change, trigger, key, "A number of sequence {} that comes again will be new.", gaps.drop)
 
 
 def _decide(
@@ -86,18 +81,17 @@ def _decide(
     trigger: str,
     key: str,
     consequence: str,
-    decide: Callable[[Connection, Trigger, UUID, Attribution], T],
-) -> tuple[UUID, T]:
-    """Apply a decision about a sequence once its consequence is confirmed; return the sequence and the result."""
+    decide: Callable[[Connection, Trigger, UUID, Attribution], list[int] | None],
+) -> None:
+    """Apply a decision about a sequence once its consequence is confirmed; it returns the numbers that it admits."""
     with connect_to_write(change.database) as connection:
         found = triggers.find(connection, trigger)
         sequence = gaps.find(connection, found, key)
         connection.rollback()  # no transaction stays open while a person decides
         change.confirm(consequence.format(sequence))
-        return sequence, decide(connection, found, sequence, change.by)
-
-
-def _report(sequence: UUID, numbers: Sequence[int]) -> None:
-    print(
-        f"Done: {count(len(numbers))} work orders of sequence {sequence} were admitted ({numbers[0]} to {numbers[-1]})."
-    )
+        numbers = decide(connection, found, sequence, change.by)
+    if numbers is None:
+        print(f"Done: sequence {sequence} is forgotten.")
+    else:
+        admitted = f"{count(len(numbers))} work orders of sequence {sequence} were admitted"
+        print(f"Done: {admitted} ({numbers[0]} to {numbers[-1]}).")

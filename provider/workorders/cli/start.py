@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from workorders import dag_ids
-from workorders.cli.changes import confirm
 from workorders.cli.connections import require_airflow
-from workorders.cli.options import AsJson, TriggerName, Yes, argument, option, parse_seconds
+from workorders.cli.options import AsJson, TriggerName, Yes, argument, confirm, option, parse_seconds
 from workorders.cli.output import note, print_json, show
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.visible_text import safe
@@ -135,11 +134,7 @@ def remove(
 
 
 def _wait_for_offsets(source: "Source", deadline: float) -> Sequence[str]:
-    """Return where a Kafka trigger reads on, once its listener has recorded that; nothing for other triggers.
-
-    Raises:
-        WorkOrdersError: it did not in time.
-    """
+    """Return where a Kafka trigger reads on, once its listener has recorded that; nothing for other triggers."""
     from workorders.airflow.connections import database_url  # noqa: PLC0415 - Airflow takes seconds
     from workorders.core.postgres.connection import connect  # noqa: PLC0415
     from workorders.kafka.ledger.positions import positions, subscriptions  # noqa: PLC0415

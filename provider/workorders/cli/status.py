@@ -74,7 +74,6 @@ def status(
 
     Examples:
       workorders status
-      workorders status orders
       watch -n 2 workorders status orders
       workorders status --check
       workorders status --json | jq '.[].partitions[] | select(.state == "stalled")'
@@ -82,7 +81,7 @@ def status(
     with connect(database) as connection:
         triggers = collect(connection, kafka_settings, trigger)
         facts = _facts(connection, triggers, trigger) if check else Facts()
-    show(triggers, as_json=as_json, shown=_print_all)
+    show(triggers, as_json=as_json, shown=_print)
     wrong = find_problems(facts)
     if wrong:
         for problem in wrong:
@@ -107,25 +106,20 @@ def _facts(connection: Connection, triggers: Sequence[TriggerStatus], only: str 
     )
 
 
-def _print_all(triggers: Sequence[TriggerStatus]) -> None:
+def _print(triggers: Sequence[TriggerStatus]) -> None:
     if not triggers:
         note("No Kafka trigger has planned a batch in this database yet; see `workorders triggers list`.")
-    for place, found in enumerate(triggers):
+    for place, trigger in enumerate(triggers):
         if place:
             print()
-        _print(found)
-
-
-def _print(trigger: TriggerStatus) -> None:
-    print(safe(f"{trigger.name}: workflow {trigger.workflow}, consumer group {trigger.consumer_group}"))
-    if trigger.partitions:
-        print_table(PartitionRow, trigger.partitions, _COLUMNS)
-    else:
-        print("No partition was planned yet.")
-    for row in trigger.partitions:
-        if row.state is PartitionState.STALLED:
-            print(
-                safe(f"{row.topic} {row.partition} is stalled: {one_line(row.last_error or 'no error was recorded')}")
-            )
-    if trigger.problem:
-        note(trigger.problem)
+        print(safe(f"{trigger.name}: workflow {trigger.workflow}, consumer group {trigger.consumer_group}"))
+        if trigger.partitions:
+            print_table(PartitionRow, trigger.partitions, _COLUMNS)
+        else:
+            print("No partition was planned yet.")
+        for row in trigger.partitions:
+            if row.state is PartitionState.STALLED:
+                error = one_line(row.last_error or "no error was recorded")
+                print(safe(f"{row.topic} {row.partition} is stalled: {error}"))
+        if trigger.problem:
+            note(trigger.problem)

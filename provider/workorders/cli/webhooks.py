@@ -1,20 +1,20 @@
 """`workorders webhooks`: the webhooks of the database, and a server for them alone."""
 
 import logging
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.definition_files import read_paths, read_workflows, report
+from workorders.cli.connections import connect, connect_to_write, require_airflow
+from workorders.cli.definitions import read_paths, read_workflows, report
 from workorders.cli.options import AsJson, Database, argument
 from workorders.cli.output import note, show_rows
 from workorders.core.definitions.loading import TRIGGERS
 from workorders.core.environment import DATABASE_CONNECTION
-from workorders.core.exceptions import ConfigurationError
+from workorders.webhook import stored_webhooks
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.stored_webhooks import StoredWebhook
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -25,14 +25,12 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 
     Every API server serves them.
 
-    Examples:
+    Example:
       workorders webhooks list
-      workorders webhooks list --json
     """
-    from workorders.webhook.stored_webhooks import StoredWebhook, list_stored  # noqa: PLC0415 - the database's driver
-
     with connect(database) as connection:
-        show_rows(StoredWebhook, list_stored(connection), as_json=as_json, columns="name path stored_at")
+        found = stored_webhooks.list_stored(connection)
+    show_rows(StoredWebhook, found, as_json=as_json, columns="name path stored_at")
 
 
 @app.command()
@@ -51,8 +49,6 @@ def apply(
     Example:
       workorders webhooks apply include/triggers
     """
-    from workorders.webhook import stored_webhooks  # noqa: PLC0415 - the database's driver
-
     found = read_paths(TRIGGERS, paths)
     if found.mistakes:
         report(TRIGGERS, found, "is valid, and was not stored")
@@ -90,19 +86,13 @@ def serve(
       workorders webhooks serve
       workorders webhooks serve --host 0.0.0.0 --port 8443
     """
-    try:
-        import uvicorn  # noqa: PLC0415 - for this command alone, and slow
-        from starlette.applications import Starlette  # noqa: PLC0415
-        from starlette.routing import Mount  # noqa: PLC0415
+    require_airflow("no server was started")
+    import uvicorn  # noqa: PLC0415 - for this command alone, and slow
+    from starlette.applications import Starlette  # noqa: PLC0415
+    from starlette.routing import Mount  # noqa: PLC0415
 
-        # Outside its own processes Airflow reads its metadata database only with this variable.
-        os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
-        from workorders.webhook.airflow import application  # noqa: PLC0415
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The server of webhooks needs Airflow's packages ({error}); nothing was started; install "
-            "airflow-provider-workorders[airflow]."
-        ) from error
+    from workorders.webhook.airflow import application  # noqa: PLC0415
+
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     server = Starlette(routes=[Mount("/workorders/webhooks", application())])
     uvicorn.run(server, host=host, port=port, log_level="info", access_log=False)

@@ -1,11 +1,11 @@
-"""`workorders work-orders`: find them, count them, show one, and export them."""
+"""`workorders work-orders` and `runs`: find work orders and the attempts at them, count, show, and export them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from errno import EEXIST
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
@@ -15,21 +15,29 @@ from workorders.cli import bulk
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, ListingById, argument, option, takes
 from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page
-from workorders.cli.runs import SHOWN_COLUMNS
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.history import runs as run_history
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.history.runs import list_steps, runs_of
-from workorders.core.history.work_orders import WorkOrder, WorkOrderSummary
+from workorders.core.history.runs import RunRow, Step
+from workorders.core.history.work_orders import WorkOrderSummary
 from workorders.core.ids import time_of
-from workorders.core.states import WorkOrderState
+from workorders.core.states import RunState, WorkOrderState
 from workorders.kafka.ledger import origin
 from workorders.outbox.admin import PublishedMessage, list_published
+from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
+runs = typer.Typer(no_args_is_help=True)
 
-_PUBLISHED_COLUMNS: Final = "topic state attempt event_id hold_id"
+_RUNS: Final = "id work_order_id workflow attempt shown_state actor reason started_at finished_at error_type error"
+_SHOWN_COLUMNS: Final[Mapping[type, str]] = {
+    RunRow: "attempt generation id shown_state actor reason created_at started_at finished_at error_type error",
+    Step: "name kind generation attempt finished_at result",
+    PublishedMessage: "topic state attempt event_id hold_id",
+}
+"""Of the tables of one work order, and of one run."""
 
 
 @app.command("list")
@@ -60,12 +68,7 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
 
 @app.command("count")
 @takes(wanted=bulk.chosen)
-def count_(
-    *,
-    wanted: Filter,
-    as_json: AsJson = False,
-    database: Database = None,
-) -> None:
+def count_(*, wanted: Filter, as_json: AsJson = False, database: Database = None) -> None:
     """Count work orders by state.
 
     Reads every work order that matches. With many millions, limit the time.
@@ -105,36 +108,32 @@ def show(
     """  # noqa: D301 - the backslash is printed
     with connect(database) as connection:
         work_order = work_orders.get_work_order(connection, id_)
-        runs = runs_of(connection, id_)
+        attempts = run_history.runs_of(connection, id_)
         repeats = duplicates.summary(connection, id_)
         batch = origin.find_batch(connection, work_order)
         published = list_published(connection, id_)
-        steps = list_steps(connection, id_)
+        finished = run_history.list_steps(connection, id_)
     if raw is not None:
-        _write(raw, [_raw(work_order)])
+        if work_order.raw is None:
+            raise ConfigurationError(
+                f"Work order {id_} has no raw value (only rejected ones have, unless the value was null), so no file "
+                f"was written."
+            )
+        _write(raw, [work_order.raw])
     show_one(
         work_order,
         as_json=as_json,
-        columns={**SHOWN_COLUMNS, PublishedMessage: _PUBLISHED_COLUMNS},
+        columns=_SHOWN_COLUMNS,
         batch=batch or (None if as_json else origin.missing_text(work_order)),
         repeats=repeats if repeats.total else None,
-        runs=runs,
-        steps=steps,
+        runs=attempts,
+        steps=finished,
         published=published,
     )
     if repeats.kept and not as_json:
         print(f"\nRepeats: workorders work-orders list --rejection {duplicates.DUPLICATE} --text {id_}")
-    if runs and not as_json:
-        print(f"\nLog and output of the newest: workorders runs show {runs[-1].id}")
-
-
-def _raw(work_order: WorkOrder) -> bytes:
-    if work_order.raw is None:
-        raise ConfigurationError(
-            f"Work order {work_order.id} has no raw value (only rejected ones have, unless the value was null), so no "
-            f"file was written."
-        )
-    return work_order.raw
+    if attempts and not as_json:
+        print(f"\nLog and output of the newest: workorders runs show {attempts[-1].id}")
 
 
 app.command("rerun")(bulk.rerun)
@@ -162,12 +161,49 @@ def export_(
     print(f"{file} is complete and has {size:,} bytes.")
 
 
-def _write(file: Path, parts: Iterable[bytes]) -> int:
-    """Write a file that gets its name when it is complete, and that only its owner may read; return its bytes.
+@runs.command("list")
+@takes(listing=ListingById)
+def list_runs(
+    *,
+    workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.", "--workflow")] = None,
+    state: Annotated[RunState | None, option("STATE", f"Only in this state: {', '.join(RunState)}.", "--state")] = None,
+    work_order: Annotated[UUID | None, option("ID", "Only runs of this work order.", "--work-order")] = None,
+    listing: ListingById,
+) -> None:
+    """List runs, newest first.
 
-    Raises:
-        ConfigurationError: it exists, or cannot be written.
+    A work order that waits for its first run has none.
+
+    Examples:
+      workorders runs list
+      workorders runs list --workflow register_event --state failed
+      workorders runs list --work-order 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
     """
+    filters: dict[str, Any] = {"workflow": workflow, "state": state, "work_order": work_order}
+    with connect(listing.database) as connection:
+        found = run_history.list_runs(connection, **filters, before=listing.before, limit=listing.limit)
+    show_page(RunRow, found, "runs list", listing, columns=_RUNS, **filters)
+
+
+@runs.command("show")
+def show_run(
+    id_: Annotated[UUID, argument("ID", "Id of the run.")], as_json: AsJson = False, database: Database = None
+) -> None:
+    """Show one run with its output, its error, its log, and the steps that were finished when it ended.
+
+    Example:
+      workorders runs show 019d0c5e-3f2a-7c1b-8a4e-1f6f0c9d2b3a
+    """
+    with connect(database) as connection:
+        run = run_history.get_run(connection, id_)
+        finished = run_history.list_steps(connection, run.work_order_id, until=run)
+    show_one(run, as_json=as_json, columns=_SHOWN_COLUMNS, steps=finished)
+    if not as_json and (sentence := run_history.describe_end(run.state, finished)):
+        print(f"\n{safe(sentence)}")
+
+
+def _write(file: Path, parts: Iterable[bytes]) -> int:
+    """Write a file that gets its name when it is complete, and that only its owner may read; return its bytes."""
     try:
         if file.exists():
             raise FileExistsError(EEXIST, os.strerror(EEXIST))

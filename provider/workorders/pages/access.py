@@ -9,35 +9,35 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from http import HTTPStatus
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from fastapi import Depends, HTTPException, Request
+from fastapi import HTTPException, Request
 
 from workorders.airflow import api_server
 from workorders.airflow.api_server import BaseUser, DagAccessEntity
-from workorders.pages.threads import OF_PAGES
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+OF_PAGES: Final = CapacityLimiter(8)
+"""Threads for the pages alone: Airflow's API shares the others, which must stay free while a database hangs."""
+
 
 class Right(Enum):
-    """What a page or an action takes: a method and a part of a Dag, as for the same in Airflow."""
+    """What a page or an action takes: a method and a part of a Dag, as for the same in Airflow, and both in words."""
 
-    READ = ("GET", DagAccessEntity.RUN)
-    """States, times, and counts; as reading Dag runs."""
-    READ_INPUT = ("GET", DagAccessEntity.XCOM)
-    """Inputs, outputs, and raw values; as reading XComs."""
-    READ_LOG = ("GET", DagAccessEntity.TASK_LOGS)
-    ACT = ("POST", DagAccessEntity.RUN)
-    """Rerun, cancel, and decide; as triggering a Dag run."""
-    REPLAY = ("PUT", DagAccessEntity.TASK_INSTANCE)
-    """As clearing a task."""
-    RELEASE = ("PUT", DagAccessEntity.RUN)
-    """As changing a Dag run."""
-    PURGE = ("DELETE", DagAccessEntity.RUN)
-    """As deleting a Dag run."""
+    READ = ("GET", DagAccessEntity.RUN, "read Dag runs of")
+    """States, times, and counts."""
+    READ_INPUT = ("GET", DagAccessEntity.XCOM, "read XComs of")
+    """Inputs, outputs, and raw values."""
+    READ_LOG = ("GET", DagAccessEntity.TASK_LOGS, "read task logs of")
+    ACT = ("POST", DagAccessEntity.RUN, "create Dag runs of")
+    """Rerun, cancel, and decide."""
+    REPLAY = ("PUT", DagAccessEntity.TASK_INSTANCE, "change task instances of")
+    RELEASE = ("PUT", DagAccessEntity.RUN, "change Dag runs of")
+    PURGE = ("DELETE", DagAccessEntity.RUN, "delete Dag runs of")
 
 
 @dataclass(frozen=True)
@@ -58,31 +58,21 @@ class Viewer:
 
     def may(self, right: Right, *dag_ids: str) -> bool:
         """Return whether the user has a right to each of these Dags."""
-        method, entity = right.value
+        method, entity, _ = right.value
         return all(api_server.has_right(self.user, method, entity, dag_id) for dag_id in dag_ids)
 
     def require(self, right: Right, *dag_ids: str) -> None:
         """Refuse a user without a right to each of these Dags, or to read it, which every other right needs."""
         for dag_id, needed in product(dag_ids, dict.fromkeys((Right.READ, right))):
             if not self.may(needed, dag_id):
-                method, entity = needed.value
+                method, entity, words = needed.value
                 raise HTTPException(
                     403,
                     "Nothing was read or changed. "
-                    f"This requires the right to {_VERBS[method]} {_PARTS[entity]} {dag_id}. "
+                    f"This requires the right to {words} {dag_id}. "
                     f"Ask for it where the roles of your Airflow are managed; its auth manager is asked for {method} "
-                    f"on {'the Dag' if entity is None else entity.name}.",
+                    f"on {entity.name}.",
                 )
-
-
-_VERBS = {"GET": "read", "POST": "create", "PUT": "change", "DELETE": "delete"}
-_PARTS = {
-    None: "the Dag",
-    DagAccessEntity.RUN: "Dag runs of",
-    DagAccessEntity.XCOM: "XComs of",
-    DagAccessEntity.TASK_LOGS: "task logs of",
-    DagAccessEntity.TASK_INSTANCE: "task instances of",
-}
 
 
 async def current_viewer(request: Request) -> Viewer:
@@ -103,8 +93,6 @@ async def current_viewer(request: Request) -> Viewer:
         )
     return Viewer(user)
 
-
-CurrentViewer = Annotated[Viewer, Depends(current_viewer)]
 
 _T = TypeVar("_T", bound="DataclassInstance")
 

@@ -16,20 +16,16 @@ from workorders.pages.site import Site
 
 def application() -> FastAPI:
     """Return the application for Airflow's API server: the pages, and `/metrics`."""
+    url = urlsplit(conf.get("api", "base_url", fallback=""))
     site = Site(
         lambda: database_url(DATABASE_CONNECTION),
         kafka_settings,
         metadata.paused_dags,
         conf.get_mandatory_value("api", "secret_key"),
         api_server.write_audit_log,
-        _origin(),
+        f"{url.scheme}://{url.netloc}" if url.netloc else None,
     )
     app = make_app(site)
     # For machines: it has a token instead of Airflow's users.
     app.include_router(make_router(lambda: read_samples(site.database_url)))
     return app
-
-
-def _origin() -> str | None:
-    url = urlsplit(conf.get("api", "base_url", fallback=""))
-    return f"{url.scheme}://{url.netloc}" if url.netloc else None

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial, wraps
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import psycopg
+from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
@@ -15,24 +17,38 @@ from starlette.staticfiles import StaticFiles
 
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
-from workorders.pages import (
-    bulk,
-    kafka_trigger,
-    last_audit,
-    outbox,
-    overview,
-    resolve,
-    work_order,
-    work_orders,
-    workflow,
-)
+from workorders.pages import audit, bulk, kafka_trigger, outbox, overview, resolve, work_order, work_orders, workflow
+from workorders.pages.access import OF_PAGES
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import Site
 
 _LOG = logging.getLogger(__name__)
 
-PAGES: Final = (overview, kafka_trigger, resolve, work_orders, work_order, bulk, workflow, outbox, last_audit)
-"""The modules whose routers are served. A router without a page, such as one for machines, belongs here too."""
+PAGES: Final[Mapping[str, Callable[..., Response]]] = {
+    "/": overview.page,
+    "/kafka/{name}": kafka_trigger.page,
+    "/kafka/{name}/resolve": resolve.page,
+    "/dag-run": kafka_trigger.tab,
+    "/workflows/{name}": workflow.page,
+    "/work-orders": work_orders.page,
+    "/work-orders/{id_}": work_order.page,
+    "/work-orders/{id_}/{part}": work_order.download,
+    "/runs/{id_}": work_order.run_page,
+    "/runs/{id_}/{part}": work_order.run_download,
+    "/bulk": bulk.list_page,
+    "/bulk/new": bulk.form_page,
+    "/bulk/{number}": bulk.page,
+    "/outbox": outbox.page,
+    "/outbox/holds/{number}": outbox.hold_page,
+    "/audit": audit.page,
+}
+ACTIONS: Final[Mapping[str, Callable[..., Response]]] = {
+    "/kafka/{name}/resolve": resolve.resolve,
+    "/bulk/new": bulk.begin,
+    "/bulk/{number}/cancel": bulk.cancel,
+    "/outbox/holds/{number}/release": outbox.release,
+    "/outbox/holds/{number}/purge": outbox.purge,
+}
 
 TITLES: Final[Mapping[int, str]] = {
     400: "Not done",
@@ -62,14 +78,23 @@ def make_app(site: Site) -> FastAPI:
     """Return the application. It has no documentation pages, because everybody could read them."""
     app = FastAPI(title="Work orders", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.site = site
-    for page in PAGES:
-        app.include_router(page.router)
+    for method, served in (("GET", PAGES), ("POST", ACTIONS)):
+        for path, function in served.items():
+            app.add_api_route(path, _in_thread(function), methods=[method])
     # Nothing in them is secret, so anyone may read them.
     app.mount("/static", StaticFiles(packages=[("workorders.pages", "static")]))
     app.middleware("http")(_with_headers)
     for kind in (WorkOrdersError, RequestValidationError, HTTPException, psycopg.Error):
         app.exception_handler(kind)(_explain)
     return app
+
+
+def _in_thread(function: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+    @wraps(function)
+    async def run(**given: Any) -> Response:
+        return await run_sync(partial(function, **given), limiter=OF_PAGES)
+
+    return run
 
 
 async def _with_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -103,10 +128,7 @@ def _problem(method: str, error: Exception) -> tuple[int, str, str]:
     if isinstance(error, HTTPException):
         status, sentence = HTTPStatus(error.status_code), error.detail
         if sentence == status.phrase:  # the framework refuses it
-            is_missing = status is HTTPStatus.NOT_FOUND
-            sentence = (
-                "There is no page at this address." if is_missing else f"Nothing was read or changed: {sentence}."
-            )
+            sentence = f"There is no such page ({sentence}). Nothing was read or changed."
         return status, TITLES.get(status, "Refused"), sentence
     if isinstance(error, psycopg.Error):
         return _database_problem(method, error)

@@ -1,40 +1,30 @@
 """Bulk operations: the form that reruns, cancels, or exports work orders, the progress of each, and how to stop one."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from threading import BoundedSemaphore, Thread
 from typing import Annotated, Final
 from urllib.parse import parse_qsl
-from uuid import UUID
 
 import psycopg
-from fastapi import APIRouter, Form, HTTPException, Path, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import Form, HTTPException, Path, Query, Response
 
 from workorders import dag_ids
-from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs as store
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job, JobUnavailableError
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
 from workorders.core.workflows import list_names
-from workorders.pages import downloads, forms, search, selection
-from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
-from workorders.pages.forms import CurrentActor, Reason
-from workorders.pages.rendering import Place, render
-from workorders.pages.search import Search
-from workorders.pages.selection import Kind
-from workorders.pages.site import CurrentSite, Site
-from workorders.pages.threads import PageRoute
+from workorders.pages import downloads, search
+from workorders.pages.access import Right, hide, may_read_texts
+from workorders.pages.forms import Reason
+from workorders.pages.search import Kind, Search
+from workorders.pages.site import Action, CurrentVisit, Site
 
 _LOG = logging.getLogger(__name__)
-
-router = APIRouter(route_class=PageRoute)
 
 _PAGE: Final = 50
 """Operations of a page, and work orders that are selected one by one."""
@@ -50,42 +40,22 @@ _FREE: Final = BoundedSemaphore(2)
 _RIGHTS: Final[Mapping[Kind, Right]] = {"rerun": Right.ACT, "cancel": Right.ACT, "export": Right.READ_INPUT}
 
 
-@router.get("/bulk/new")
 def form_page(
-    *,
-    request: Request,
-    site: CurrentSite,
-    viewer: CurrentViewer,
-    kind: Kind | None = None,
-    id_: Annotated[list[str] | None, Query(alias="selected")] = None,
+    visit: CurrentVisit, kind: Kind | None = None, id_: Annotated[list[str] | None, Query(alias="selected")] = None
 ) -> Response:
     """Show how many work orders a rerun or a cancel would change, or an export has, and ask for the reason."""
     if kind is None:
-        return RedirectResponse(Place.of(request).page("work-orders"), 303)
-    now = datetime.now(UTC)
-    wanted = search.read(request.query_params, now).fixed(now).of_selected(_ids(id_ or []))
-    _require_filter(wanted, kind)
-    with site.reading(seconds=_COUNT_SECONDS) as connection:
-        selection.require_right(connection, viewer, _RIGHTS[kind], wanted.filter)
-        counted = selection.count(connection, wanted.filter, kind)
-    return render(
-        request,
-        "bulk_form.html",
-        now=now,
-        kind=kind,
-        search=wanted,
-        counted=counted,
-        csrf=forms.new_token(site.form_key, viewer.id),
-        who=viewer.name,
-    )
+        return visit.redirect("work-orders")
+    wanted = _limited(search.read(visit.request.query_params, visit.now).fixed(visit.now), id_ or [], kind)
+    with visit.site.reading(seconds=_COUNT_SECONDS) as connection:
+        search.require_right(connection, visit.viewer, _RIGHTS[kind], wanted.filter)
+        counted = search.count(connection, wanted.filter, kind)
+    return visit.show("bulk_form.html", kind=kind, search=wanted, counted=counted)
 
 
-@router.post("/bulk/new")
 def begin(
     *,
-    request: Request,
-    site: CurrentSite,
-    actor: CurrentActor,
+    action: Action,
     kind: Annotated[Kind, Form()],
     reason: Reason,
     query: Annotated[str, Form()] = "",
@@ -96,86 +66,72 @@ def begin(
     """Create the operation, if no more work orders match than were seen; its page shows what becomes of it.
 
     A few that were selected are done before the answer. An export is no operation: the answer is its file.
-
-    Raises:
-        HTTPException: more match than the page showed; nothing was changed.
     """
-    wanted = search.read(dict(parse_qsl(query)), datetime.now(UTC)).of_selected(_ids(id_ or []))
-    _require_filter(wanted, kind)
+    site, viewer = action.site, action.viewer
+    wanted = _limited(search.read(dict(parse_qsl(query)), action.now), id_ or [], kind)
     selected = [str(id_) for id_ in wanted.filter.selected or ()]
     if kind == "export":
         with site.reading() as connection:
-            dags = selection.require_right(connection, actor, _RIGHTS[kind], wanted.filter)
-        site.record(actor, kind, dags, work_orders=selected, reason=reason)
+            dags = search.require_right(connection, viewer, _RIGHTS[kind], wanted.filter)
+        action.record(kind, dags, work_orders=selected, reason=reason)
         return downloads.begin(site, wanted.filter)
     options = {"from_start": True} if kind == "rerun" and from_start else {}
     with site.writing() as connection:
-        dags = selection.require_right(connection, actor, _RIGHTS[kind], wanted.filter)
-        job = store.create_job(
-            connection, kind, wanted.filter, Attribution(actor.name, reason, actor.name), options=options
-        )
+        dags = search.require_right(connection, viewer, _RIGHTS[kind], wanted.filter)
+        job = store.create_job(connection, kind, wanted.filter, action.by(reason), options=options)
         if seen is not None and job.total > seen:
             raise HTTPException(
                 409,
                 f"{job.total:,} work orders match now, and the page showed {seen:,}, so nothing was changed. Go back, "
                 f"look at them, and decide again.",
             )
-        named = selected or job.total
-        site.record(actor, kind, dags, job=job.id, work_orders=named, reason=reason, **options)
+        action.record(kind, dags, job=job.id, work_orders=selected or job.total, reason=reason, **options)
         connection.commit()
     (_run if selected else _start)(site, job.id)
-    return RedirectResponse(Place.of(request).page("bulk", job.id), 303)
+    return action.redirect("bulk", job.id)
 
 
-@router.get("/bulk")
-def list_page(
-    request: Request,
-    site: CurrentSite,
-    viewer: CurrentViewer,
-    before: Annotated[int | None, Query(ge=1, le=search.MAX_NUMBER)] = None,
-) -> HTMLResponse:
+def list_page(visit: CurrentVisit, before: Annotated[int | None, Query(ge=1, le=search.MAX_NUMBER)] = None) -> Response:
     """Show the newest operations that the user may see."""
-    with site.reading() as connection:
+    with visit.site.reading() as connection:
         found = store.list_jobs(connection, before=before, limit=_PAGE)
         workflows = list_names(connection)
         dags = {job.id: _dags_of(connection, job, workflows) for job in found}
-        readable = {dag_id for dag_id in {*chain.from_iterable(dags.values())} if viewer.may(Right.READ, dag_id)}
+        known = {*chain.from_iterable(dags.values())}
+        readable = {dag_id for dag_id in known if visit.viewer.may(Right.READ, dag_id)}
         shown = [job for job in found if readable.issuperset(dags[job.id])]
     next_before = found[-1].id if len(found) == _PAGE else None
-    return render(request, "bulk_operations.html", jobs=shown, next_before=next_before)
+    return visit.show("bulk_operations.html", jobs=shown, next_before=next_before)
 
 
-@router.get("/bulk/{number}")
-def page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: Number) -> HTMLResponse:
+def page(visit: CurrentVisit, number: Number) -> Response:
     """Show one operation, and follow its progress."""
-    with site.reading() as connection:
+    viewer = visit.viewer
+    with visit.site.reading() as connection:
         job = store.get_job(connection, number)
         dags = _dags_of(connection, job, list_names(connection))
     viewer.require(Right.READ, *dags)
     is_moving = job.state in _MOVING
     is_unfinished = is_moving or job.state == "failed"
     reads_input = viewer.may(Right.READ_INPUT, *dags)
-    return render(
-        request,
+    return visit.show(
         "bulk_operation.html",
         job=hide(job if reads_input else _without_words(job), "error", unless=may_read_texts(viewer, dags)),
         dags=dags,
         seconds=_QUICK_SECONDS if is_moving else 15,
         is_unfinished=is_unfinished,
         may_stop=is_unfinished and viewer.may(Right.ACT, *dags),
-        csrf=forms.new_token(site.form_key, viewer.id),
     )
 
 
-@router.post("/bulk/{number}/cancel")
-def cancel(request: Request, site: CurrentSite, actor: CurrentActor, number: Number) -> Response:
+def cancel(action: Action, number: Number) -> Response:
     """Stop an operation; its finished steps remain."""
-    with site.writing() as connection:
+    with action.site.writing() as connection:
         dags = _dags_of(connection, store.get_job(connection, number), list_names(connection))
-        actor.require(Right.ACT, *dags)
-        site.record(actor, "stop_job", dags, job=number)
+        action.viewer.require(Right.ACT, *dags)
+        action.record("stop_job", dags, job=number)
         store.cancel_job(connection, number)
-    return RedirectResponse(Place.of(request).page("bulk", number), 303)
+    return action.redirect("bulk", number)
 
 
 def _dags_of(connection: Connection, job: Job, workflows: Sequence[str]) -> list[str]:
@@ -183,7 +139,7 @@ def _dags_of(connection: Connection, job: Job, workflows: Sequence[str]) -> list
 
     They are those of all as well if its only work order was deleted, so that none is everybody's.
     """
-    found = selection.workflows_of(connection, job.filter, workflows) or workflows
+    found = search.workflows_of(connection, job.filter, workflows) or workflows
     return [dag_ids.of_workflow(name) for name in found]
 
 
@@ -194,18 +150,16 @@ def _without_words(job: Job) -> Job:
     return replace(job, filter=replace(wanted, text=text, ordering_key=ordering_key))
 
 
-def _require_filter(wanted: Search, kind: Kind) -> None:
+def _limited(wanted: Search, ids: Sequence[str], kind: Kind) -> Search:
+    """Return a search, or one for the work orders that were ticked; refuse to change all that there are."""
+    if len(ids) > _PAGE:
+        raise HTTPException(422, f"Nothing was changed: at most {_PAGE} work orders are selected one by one.")
+    wanted = wanted.of_selected(sorted({search.read_id(text) for text in ids}))
     if kind != "export" and wanted.is_empty and wanted.filter.since is None:
         raise HTTPException(
-            422,
-            "All work orders were selected; nothing was changed. Limit the search by a time or another field.",
+            422, "All work orders were selected; nothing was changed. Limit the search by a time or another field."
         )
-
-
-def _ids(given: Sequence[str]) -> list[UUID]:
-    if len(given) > _PAGE:
-        raise HTTPException(422, f"Nothing was changed: at most {_PAGE} work orders are selected one by one.")
-    return sorted({search.read_id(text) for text in given})
+    return wanted
 
 
 def _start(site: Site, job_id: int) -> None:
@@ -213,13 +167,19 @@ def _start(site: Site, job_id: int) -> None:
 
     Otherwise, or if the server ends meanwhile, the maintenance Dag runs it, as every job whose process died.
     """
-    if _FREE.acquire(blocking=False):
-        # The end of the server does not wait for it: every step is a transaction, and another process continues.
-        run = partial(_run, site, job_id, ended=_FREE.release)
-        Thread(target=run, name=f"workorders job {job_id}", daemon=True).start()
+
+    def run_if_free() -> None:
+        if _FREE.acquire(blocking=False):
+            try:
+                _run(site, job_id)
+            finally:
+                _FREE.release()
+
+    # The end of the server does not wait for it: every step is a transaction, and another process continues.
+    Thread(target=run_if_free, name=f"workorders job {job_id}", daemon=True).start()
 
 
-def _run(site: Site, job_id: int, *, ended: Callable[[], None] = lambda: None) -> None:
+def _run(site: Site, job_id: int) -> None:
     try:
         with site.writing() as connection:
             runner.run_job(connection, job_id)
@@ -228,5 +188,3 @@ def _run(site: Site, job_id: int, *, ended: Callable[[], None] = lambda: None) -
     except (WorkOrdersError, psycopg.Error) as error:
         # The job's row has it too, if the database could be reached.
         _LOG.error("Bulk operation %s: %s", job_id, one_line(error))
-    finally:
-        ended()

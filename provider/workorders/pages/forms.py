@@ -1,4 +1,4 @@
-"""What every form that changes something has: a token of the page, the user who asks for it, and what that user typed.
+"""What every form that changes something has: a token of the page, its origin, and what the user typed.
 
 A browser sends Airflow's cookie with the requests of other sites as well, so the login alone shows nothing.
 """
@@ -6,12 +6,9 @@ A browser sends Airflow's cookie with the requests of other sites as well, so th
 from secrets import token_hex
 from typing import Annotated, Final
 
-from fastapi import Depends, Form, HTTPException, Request
+from fastapi import Form, HTTPException, Request
 from itsdangerous import BadData, URLSafeTimedSerializer
 from pydantic import BeforeValidator
-
-from workorders.pages.access import CurrentViewer, Viewer
-from workorders.pages.site import CurrentSite
 
 FIELD: Final = "csrf"
 """Field of every form that changes something."""
@@ -58,15 +55,6 @@ def require_own_origin(request: Request, configured: str | None) -> None:
         raise HTTPException(403, f"The request comes from another site, or does not say from which. {_AGAIN}")
 
 
-async def current_actor(request: Request, site: CurrentSite, viewer: CurrentViewer) -> Viewer:
-    """Return the user who changes something by a form of ours; refuse a request that another site has made."""
-    require_own_origin(request, site.origin)
-    given = (await request.form()).get(FIELD, "")
-    require_token(site.form_key, viewer.id, str(given))
-    return viewer
-
-
-CurrentActor = Annotated[Viewer, Depends(current_actor)]
 Reason = Annotated[str, BeforeValidator(lambda typed: " ".join(typed.split())), Form(min_length=1, max_length=1_000)]
 """Why a change is made, as it is recorded: in one line."""
 

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi import Response
 
 from workorders import dag_ids
 from workorders.core.admission import gaps
@@ -16,33 +15,17 @@ from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import TriggerStatus, collect
 from workorders.monitoring.problems import OLDEST_AGE, oldest_ages
 from workorders.pages import states
-from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
-from workorders.pages.rendering import render
-from workorders.pages.site import KAFKA_SECONDS, CurrentSite
-from workorders.pages.threads import PageRoute
-
-router = APIRouter(route_class=PageRoute)
+from workorders.pages.access import Right, Viewer, hide, may_read_texts
+from workorders.pages.site import KAFKA_SECONDS, CurrentVisit
 
 _BATCHES: Final = 50
 _DECISIONS: Final = 20
 _GAPS: Final = 10
 
 
-@router.get("/kafka/{name}")
-def page(
-    *,
-    request: Request,
-    site: CurrentSite,
-    viewer: CurrentViewer,
-    name: str,
-    decided: int | None = None,
-    group: str = "",
-) -> HTMLResponse:
-    """Show the trigger, and what was just decided about it.
-
-    Kafka is asked when the page updates itself, so that the first page does not wait for it.
-    """
-    asks_kafka = "hx-request" in request.headers
+def page(visit: CurrentVisit, name: str, decided: int | None = None, group: str = "") -> Response:
+    """Show the trigger, and what was just decided about it."""
+    viewer, site = visit.viewer, visit.site
     # Asked first, so that no one finds out which triggers exist.
     viewer.require(Right.READ, dag_ids.ingest(name))
     with site.reading() as connection:
@@ -50,20 +33,17 @@ def page(
         decisions = list_decisions(connection, name, limit=_DECISIONS)
         waiting = gaps.list_gaps(connection, trigger=name, limit=_GAPS)
         oldest_age = oldest_ages(take_samples(connection, {OLDEST_AGE})).get(name)
-        kafka = site.kafka_settings if asks_kafka else None
-        (status,) = collect(connection, kafka, name, timeout_seconds=KAFKA_SECONDS)
+        (status,) = collect(connection, visit.kafka, name, timeout_seconds=KAFKA_SECONDS)
     status = readable(status, viewer)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])
-    return render(
-        request,
+    return visit.show(
         "kafka_trigger.html",
         status=status,
         rows=sorted(status.partitions, key=states.rank),
         word=states.word_of_trigger(status, is_paused=paused.get(listener, False)),
+        lag=states.lag_of(status),
         oldest_age=oldest_age,
-        asked_kafka=asks_kafka,
-        poll_now=not asks_kafka,
         batches=found,
         decisions=decisions,
         decided=next((decision for decision in decisions if decision.id == decided), None),
@@ -78,28 +58,27 @@ def page(
     )
 
 
-@router.get("/dag-run")
-def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str = "", run_id: str = "") -> HTMLResponse:
+def tab(visit: CurrentVisit, dag_id: str = "", run_id: str = "") -> Response:
     """Show the batch of an ingest run; Airflow shows this tab on the runs of every Dag, also of those of others."""
     trigger, number = dag_ids.trigger_of_ingest(dag_id), dag_ids.batch_of(run_id)
     if trigger is None or number is None:
-        return render(request, "dag_run.html", batch=None)
-    viewer.require(Right.READ, dag_id)
-    with site.reading() as connection:
+        return visit.show("dag_run.html", batch=None)
+    visit.viewer.require(Right.READ, dag_id)
+    with visit.site.reading() as connection:
         try:
             batches.require_own(connection, number, trigger)
             batch = batches.load(connection, number)
         except (UnknownBatchError, ForeignBatchError):
-            return render(request, "dag_run.html", batch=None)
-    return render(
-        request,
+            return visit.show("dag_run.html", batch=None)
+    reads_texts = may_read_texts(visit.viewer, [dag_id])
+    return visit.show(
         "dag_run.html",
         batch=batch,
-        ranges=[hide(range_, "last_error", unless=may_read_texts(viewer, [dag_id])) for range_ in batch.ranges],
+        ranges=[hide(range_, "last_error", unless=reads_texts) for range_ in batch.ranges],
         stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),
         dag_id=dag_id,
         run_id=run_id,
-        may_replay=viewer.may(Right.REPLAY, dag_id),
+        may_replay=visit.viewer.may(Right.REPLAY, dag_id),
         seconds=5 if batch.unfinished else 60,
     )
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from math import inf
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -57,17 +58,10 @@ class Place:
         return f"{self.airflow}/plugin/workorders{path}"
 
 
-def render(
-    request: Request, template: str, *, code: int = 200, now: datetime | None = None, **facts: Any
-) -> HTMLResponse:
-    """Return a page; ages on it are counted to `now`."""
-    when = now or datetime.now(UTC)
-    place = Place.of(request)
-    text = (
-        _templates()
-        .get_template(template)
-        .render(place=place, request=request, now=when, code=code, dag_ids=dag_ids, **facts)
-    )
+def render(request: Request, template: str, *, code: int = 200, **facts: Any) -> HTMLResponse:
+    """Return the page that a template makes of facts."""
+    page = _templates().get_template(template)
+    text = page.render(place=Place.of(request), request=request, code=code, dag_ids=dag_ids, **facts)
     return HTMLResponse(text, code)
 
 
@@ -80,19 +74,16 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (number, many, moment, duration, age, waited, visible, first_line, key_text, tone)
+    filters = (number, moment, duration, age, waited, visible, first_line, key_text, tone)
     environment.filters |= {filter_.__name__: filter_ for filter_ in filters}
     return environment
 
 
-def number(value: float | None) -> str:
-    """Return a number with separators; a question mark for None, which is not known."""
-    return "?" if value is None else f"{value:,}"
-
-
-def many(value: int, limit: int) -> str:
-    """Return a count that ended at a limit: `10,000+`."""
-    return f"{limit:,}+" if value > limit else f"{value:,}"
+def number(value: float | None, limit: float = inf) -> str:
+    """Return a number with separators, `10,000+` above a limit, and a question mark for None, which is not known."""
+    if value is None:
+        return "?"
+    return f"{value:,}" if value <= limit else f"{limit:,}+"
 
 
 def moment(when: datetime | None) -> Markup | str:

@@ -1,38 +1,28 @@
 """A person decides how a partition of a Kafka trigger continues: which kinds apply, what they do, the decision."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Final
+from datetime import UTC
+from functools import partial
+from typing import Annotated, Final
 
 import orjson
-from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import Form, HTTPException, Query, Response
 
 from workorders import dag_ids
-from workorders.core.attribution import Attribution
-from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.settings import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
 from workorders.kafka.status import TRIGGER_TYPE, kafka_sources
-from workorders.pages import forms
-from workorders.pages.access import CurrentViewer, Right
-from workorders.pages.forms import CurrentActor, Reason, require_number
-from workorders.pages.rendering import Place, render
+from workorders.pages.access import Right
+from workorders.pages.forms import Reason, require_number
 from workorders.pages.search import read_position, read_time
-from workorders.pages.site import CurrentSite
-from workorders.pages.threads import PageRoute
-
-if TYPE_CHECKING:
-    from workorders.kafka.client.admin import KafkaAdmin
+from workorders.pages.site import Action, CurrentVisit
 
 _LOG = logging.getLogger(__name__)
-
-router = APIRouter(route_class=PageRoute)
 
 MEANINGS: Final[Mapping[DecisionKind, tuple[str, str]]] = {
     DecisionKind.SKIP_LOST: (
@@ -63,37 +53,30 @@ class Choice:
     """Why it does not apply, or what it still needs."""
 
 
-@router.get("/kafka/{name}/resolve")
 def page(
     *,
-    request: Request,
-    site: CurrentSite,
-    viewer: CurrentViewer,
+    visit: CurrentVisit,
     name: str,
     topic: str = "",
     partition: Annotated[int | None, Query(ge=0)] = None,
     kind: DecisionKind | None = None,
-    offset: Annotated[str, Query()] = "",
-    time: Annotated[str, Query()] = "",
+    offset: str = "",
+    time: str = "",
 ) -> Response:
     """Show which decisions fit a partition, and the preview of the one that was chosen."""
     if partition is None or not topic:
-        return RedirectResponse(Place.of(request).page(TRIGGER_TYPE, name), 303)
-    viewer.require(Right.ACT, dag_ids.ingest(name))
-    now = datetime.now(UTC)
-    with site.reading() as connection:
+        return visit.redirect(TRIGGER_TYPE, name)
+    visit.viewer.require(Right.ACT, dag_ids.ingest(name))
+    with visit.site.reading() as connection:
         (source,) = kafka_sources(connection, name)
         connection.rollback()
-        cluster = open_admin(source.kafka_connection, site.kafka_settings)
-        wanted = DecisionRequest(
-            DecisionKind.SEEK, name, topic, (partition,), read_position("offset", offset), read_time("time", time, now)
-        )
-        choices = [_choice(connection, cluster, replace(wanted, kind=each)) for each in DecisionKind]
+        cluster = open_admin(source.kafka_connection, visit.site.kafka_settings)
+        place = read_position("offset", offset), read_time("time", time, visit.now)
+        wanted = DecisionRequest(DecisionKind.SEEK, name, topic, (partition,), *place)
+        choices = [_choice(partial(preview, connection, cluster), replace(wanted, kind=each)) for each in DecisionKind]
     chosen = next((choice for choice in choices if choice.kind == kind), None)
-    return render(
-        request,
+    return visit.show(
         "resolve.html",
-        now=now,
         name=name,
         topic=topic,
         partition=partition,
@@ -106,17 +89,12 @@ def page(
         fixed_time=wanted.time.astimezone(UTC).isoformat() if wanted.time else "",
         lost=given_up(chosen.decisions) if chosen else 0,
         facts=_facts(chosen.decisions) if chosen else "",
-        csrf=forms.new_token(site.form_key, viewer.id),
-        who=viewer.name,
     )
 
 
-@router.post("/kafka/{name}/resolve")
 def resolve(
     *,
-    request: Request,
-    site: CurrentSite,
-    actor: CurrentActor,
+    action: Action,
     name: str,
     topic: Annotated[str, Form()],
     partition: Annotated[int, Form(ge=0)],
@@ -127,20 +105,14 @@ def resolve(
     time: Annotated[str, Form()] = "",
     typed: Annotated[str, Form()] = "",
 ) -> Response:
-    """Apply a decision, exactly as the person saw it.
-
-    Raises:
-        HTTPException: the ledger or Kafka has moved since the preview, so nothing was changed; or the answer to the
-            commit of the decision was lost.
-    """
-    actor.require(Right.ACT, dag_ids.ingest(name))
-    with site.writing() as connection:
+    """Apply a decision, exactly as the person saw it, if neither the ledger nor Kafka has moved since the preview."""
+    action.viewer.require(Right.ACT, dag_ids.ingest(name))
+    with action.site.writing() as connection:
         (source,) = kafka_sources(connection, name)
         connection.rollback()
-        cluster = open_admin(source.kafka_connection, site.kafka_settings)
-        wanted = read_position("offset", offset), read_time("time", time, datetime.now(UTC))
-        request_ = DecisionRequest(kind, name, topic, (partition,), *wanted)
-        decisions = preview(connection, cluster, request_)
+        cluster = open_admin(source.kafka_connection, action.site.kafka_settings)
+        place = read_position("offset", offset), read_time("time", time, action.now)
+        decisions = preview(connection, cluster, DecisionRequest(kind, name, topic, (partition,), *place))
         if _facts(decisions) != facts:
             raise HTTPException(
                 409,
@@ -151,17 +123,17 @@ def resolve(
             require_number(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
         connection.rollback()
         decided = [str(decision) for decision in decisions]
-        site.record(actor, "resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
+        action.record("resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
         try:
             (number,), warnings = apply_decisions(
-                connection, cluster, decisions, Attribution(actor.name, reason, actor.name), group=source.consumer_group
+                connection, cluster, decisions, action.by(reason), group=source.consumer_group
             )
         except DecisionUncertainError as error:
             raise HTTPException(504, str(error)) from error
     for warning in warnings:
         _LOG.warning("%s", warning)
-    address = f"{Place.of(request).page(TRIGGER_TYPE, name)}?decided={number}"
-    return RedirectResponse(f"{address}&group=behind" if warnings else address, 303)
+    behind = {"group": "behind"} if warnings else {}
+    return action.redirect(TRIGGER_TYPE, name, decided=number, **behind)
 
 
 def given_up(decisions: Sequence[Decision]) -> int:
@@ -169,11 +141,11 @@ def given_up(decisions: Sequence[Decision]) -> int:
     return sum(end - start for start, end in (decision.lost for decision in decisions if decision.lost))
 
 
-def _choice(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequest) -> Choice:
+def _choice(preview_of: Callable[[DecisionRequest], Sequence[Decision]], request: DecisionRequest) -> Choice:
     # An offset or a time is required to seek, and refused by what continues where Kafka still has messages.
     fitting = request if request.kind == DecisionKind.SEEK else replace(request, offset=None, time=None)
     try:
-        return Choice(request.kind, preview(connection, cluster, fitting), None)
+        return Choice(request.kind, preview_of(fitting), None)
     except DecisionRefusedError as refusal:
         return Choice(request.kind, [], str(refusal))
 

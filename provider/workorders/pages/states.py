@@ -1,8 +1,10 @@
 """The one word that stands for a Kafka trigger, or for the work of a workflow; and which problem comes first. Pure."""
 
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from workorders import dag_ids
 from workorders.core.history.workload import Workload
 from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status import TRIGGER_TYPE, PartitionRow, TriggerStatus
@@ -26,6 +28,17 @@ def word_of_trigger(status: TriggerStatus, *, is_paused: bool) -> str:
     states = [row.state for row in status.partitions]
     worst = min(states, key=lambda state: state.rank, default=PartitionState.NOT_PLANNED)
     return PAUSED if is_paused and not worst.needs_attention else worst
+
+
+def lag_of(status: TriggerStatus) -> int | None:
+    """Return the sum of the known lags of a trigger's partitions; None if none is known."""
+    lags = [row.lag for row in status.partitions if row.lag is not None]
+    return sum(lags) if lags else None
+
+
+def stopped_listeners(triggers: Collection[str], paused: Mapping[str, bool]) -> set[str]:
+    """Return the triggers whose listener is paused, or has no Dag with the usual name: a retired trigger has none."""
+    return {name for name in triggers if paused.get(dag_ids.listener(name), True)}
 
 
 def severity(word: str) -> int:

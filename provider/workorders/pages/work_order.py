@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from fastapi import APIRouter, HTTPException, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi import HTTPException, Response
 
 from workorders import dag_ids
 from workorders.core import workflows
@@ -15,17 +14,13 @@ from workorders.core.history.runs import RunRow, runs_of
 from workorders.core.history.work_orders import WorkOrder
 from workorders.core.items import Item
 from workorders.core.selectors import canonical
-from workorders.core.states import WAITING
+from workorders.core.states import UNFINISHED, WAITING
 from workorders.kafka.ledger import origin
 from workorders.outbox import admin
 from workorders.pages import search
-from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
-from workorders.pages.rendering import render
-from workorders.pages.site import CurrentSite
-from workorders.pages.threads import PageRoute
+from workorders.pages.access import Right, hide, may_read_texts
+from workorders.pages.site import CurrentVisit
 from workorders.visible_text import hexdump
-
-router = APIRouter(route_class=PageRoute)
 
 MAX_CHARACTERS: Final = 256 * 1024
 """Of an input, a request, an output, or a log, which are read; a page shows less, and the whole is a download."""
@@ -36,17 +31,12 @@ _MAX_PUBLISHED: Final = 50
 _RESULT_CHARACTERS: Final = 1_000
 """Of a step's result, which are read."""
 _MOVING: Final = WAITING | {"running"}
-_OWNER_GONE: Final = (
-    "The worker of run {} sends no heartbeat any more. The Dag workorders_maintenance recovers the run within five "
-    "minutes."
-)
-_ENDED: Final = ("success", "failed", "crashed", "killed", "cancelled", "lost", "exception", "rejected")
 
 
-@router.get("/work-orders/{id_}")
-def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
+def page(visit: CurrentVisit, id_: str) -> Response:
     """Show a work order."""
-    with site.reading() as connection:
+    viewer = visit.viewer
+    with visit.site.reading() as connection:
         found = work_orders.get_work_order(
             connection, search.read_id(id_), max_characters=MAX_CHARACTERS, max_bytes=_RAW_BYTES
         )
@@ -64,8 +54,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
     reads_input, reads_texts = viewer.may(Right.READ_INPUT, dag_id), may_read_texts(viewer, [dag_id])
     found = hide(found, "detail", unless=reads_texts)
     attempts = [hide(run, "error", unless=reads_texts) for run in attempts]
-    return render(
-        request,
+    return visit.show(
         "work_order.html",
         order=found,
         runs=attempts,
@@ -82,28 +71,27 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         reads_input=reads_input,
         raw=hexdump(found.raw, most=_RAW_BYTES) if reads_input and found.raw is not None else None,
         may_act=may_act,
-        may_rerun=may_act and found.state in _ENDED,
+        may_rerun=may_act and found.state not in UNFINISHED,
         may_cancel=may_act and found.state in WAITING,
         dag_id=dag_id,
         seconds=5 if found.state in _MOVING else 60,
     )
 
 
-@router.get("/work-orders/{id_}/{part}")
-def download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["body", "request", "raw"]) -> Response:
+def download(visit: CurrentVisit, id_: str, part: Literal["body", "request", "raw"]) -> Response:
     """Send a part of a work order as a file."""
-    with site.reading() as connection:
+    with visit.site.reading() as connection:
         found = work_orders.get_work_order(connection, search.read_id(id_))
-    viewer.require(Right.READ_INPUT, _dag_of(found))
+    visit.viewer.require(Right.READ_INPUT, _dag_of(found))
     if part == "raw":
         return attachment(f"{found.id}-raw.bin", found.raw)
     return attachment(f"{found.id}-{part}.json", found.body if part == "body" else found.request)
 
 
-@router.get("/runs/{id_}")
-def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
+def run_page(visit: CurrentVisit, id_: str) -> Response:
     """Show a run with its log and its output."""
-    with site.reading() as connection:
+    viewer = visit.viewer
+    with visit.site.reading() as connection:
         run = runs.get_run(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
         definition = workflows.find(connection, run.workflow).definition
         finished = runs.list_steps(connection, run.work_order_id, until=run, max_characters=_RESULT_CHARACTERS)
@@ -113,8 +101,7 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
     finished = [hide(step, "name", unless=reads_texts) for step in finished]
     reads_log, reads_output = viewer.may(Right.READ_LOG, dag_id), viewer.may(Right.READ_INPUT, dag_id)
     lines = (run.log or "").splitlines() if reads_log else []
-    return render(
-        request,
+    return visit.show(
         "run.html",
         run=hide(run, "error", unless=reads_texts),
         dag_id=dag_id,
@@ -124,21 +111,17 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
         reads_output=reads_output,
         lines=lines[-_LOG_LINES:],
         has_earlier_lines=run.has_earlier_log or len(lines) > _LOG_LINES,
-        output=run.output if reads_output else None,
         end=runs.describe_end(run.state, finished),
         steps=finished,
         seconds=60 if run.finished_at else 5,
     )
 
 
-@router.get("/runs/{id_}/{part}")
-def run_download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["log", "output"]) -> Response:
+def run_download(visit: CurrentVisit, id_: str, part: Literal["log", "output"]) -> Response:
     """Send the log or the output of a run as a file."""
-    with site.reading() as connection:
+    with visit.site.reading() as connection:
         run = runs.get_run(connection, search.read_id(id_))
-    dag_id = dag_ids.of_workflow(run.workflow)
-    viewer.require(Right.READ, dag_id)
-    viewer.require(Right.READ_LOG if part == "log" else Right.READ_INPUT, dag_id)
+    visit.viewer.require(Right.READ_LOG if part == "log" else Right.READ_INPUT, dag_ids.of_workflow(run.workflow))
     return attachment(f"{run.id}.log", run.log) if part == "log" else attachment(f"{run.id}-output.json", run.output)
 
 
@@ -165,7 +148,10 @@ def sentence(found: WorkOrder, attempts: Sequence[RunRow]) -> str:
     if found.state == "requeued":
         return f"Waits for run {last.attempt}."
     if found.state == "running":
-        return f"Run {last.attempt} is in progress." if not last.is_owner_gone else _OWNER_GONE.format(last.attempt)
+        gone = f"sends no heartbeat any more. The Dag {dag_ids.MAINTENANCE} recovers the run within five minutes."
+        return (
+            f"The worker of run {last.attempt} {gone}" if last.is_owner_gone else f"Run {last.attempt} is in progress."
+        )
     why = ": ".join(part for part in (last.error_type, last.error) if part)
     return f"Run {last.attempt} of {len(attempts)} ended as {last.state}" + (f": {why}" if why else ".")
 

@@ -1,11 +1,9 @@
 """Searches work orders."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi import Response
 
 from workorders import dag_ids
 from workorders.core import triggers
@@ -14,36 +12,27 @@ from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
 from workorders.core.workflows import list_names
-from workorders.pages import search, selection
-from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
-from workorders.pages.rendering import render
+from workorders.pages import search
+from workorders.pages.access import Right, Viewer, hide, may_read_texts
 from workorders.pages.search import Search
-from workorders.pages.site import CurrentSite
-from workorders.pages.threads import PageRoute
-
-router = APIRouter(route_class=PageRoute)
+from workorders.pages.site import CurrentVisit, Visit
 
 PAGE: Final = 50
 """Work orders of a page."""
 
 
-@router.get("/work-orders")
-def list_page(
-    request: Request, site: CurrentSite, viewer: CurrentViewer, before: Annotated[str | None, Query()] = None
-) -> HTMLResponse:
+def page(visit: CurrentVisit, before: str | None = None) -> Response:
     """Show a page of the work orders that match, newest first."""
-    now = datetime.now(UTC)
-    wanted = search.read(request.query_params, now)
-    with site.reading() as connection:
+    viewer = visit.viewer
+    wanted = search.read(visit.request.query_params, visit.now)
+    with visit.site.reading() as connection:
         workflows = list_names(connection)
         readable = [name for name in workflows if viewer.may(Right.READ, dag_ids.of_workflow(name))]
-        wanted, is_choice_needed = _within(connection, viewer, wanted, workflows)
+        wanted, is_choice_needed = _within(connection, visit, wanted, workflows)
         found = {"rows": None} if is_choice_needed else _find(connection, viewer, wanted, before)
         known = [found.name for found in triggers.find_all(connection) if found.workflow in readable]
-    return render(
-        request,
+    return visit.show(
         "work_orders.html",
-        now=now,
         search=wanted,
         workflows=readable,
         triggers=known,
@@ -69,14 +58,15 @@ def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | 
     return {"rows": rows, "last_runs": attempts, "indexed_until": None if until is None else time_of(until)}
 
 
-def _within(connection: Connection, viewer: Viewer, wanted: Search, workflows: Sequence[str]) -> tuple[Search, bool]:
+def _within(connection: Connection, visit: Visit, wanted: Search, workflows: Sequence[str]) -> tuple[Search, bool]:
     """Limit a search to what the user may read; return it, and whether the user has to choose a workflow first.
 
     A user who may not read all that is selected means the workflow that it names, or the only readable one.
     """
-    rights = selection.rights_to(Right.READ, wanted.filter)
+    rights = search.rights_to(Right.READ, wanted.filter)
+    viewer = visit.viewer
     readable = [name for name in workflows if all(viewer.may(right, dag_ids.of_workflow(name)) for right in rights)]
-    selected = selection.workflows_of(connection, wanted.filter, workflows)
+    selected = search.workflows_of(connection, wanted.filter, workflows)
     if set(selected) <= set(readable):
         return wanted, False
     if wanted.filter.workflow is not None or wanted.filter.selected is not None:
@@ -89,4 +79,4 @@ def _within(connection: Connection, viewer: Viewer, wanted: Search, workflows: S
         return wanted, True
     for right in rights:
         viewer.require(right, dag_ids.of_workflow(choice))
-    return search.read({**wanted.given, "workflow": choice}, datetime.now(UTC)), False
+    return search.read({**wanted.given, "workflow": choice}, visit.now), False

@@ -1,10 +1,8 @@
 """A workflow: its work now, how its newest runs went, why they failed, and its limits."""
 
-from datetime import UTC, datetime
 from typing import Final
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi import Response
 
 from workorders import dag_ids
 from workorders.core import workflows
@@ -12,24 +10,18 @@ from workorders.core.admission import gaps, limits
 from workorders.core.admission.limits import LimitUsage
 from workorders.core.history import workload
 from workorders.monitoring.problems import find_idle
-from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
-from workorders.pages.rendering import render
-from workorders.pages.site import CurrentSite
+from workorders.pages.access import Right, hide, may_read_texts
+from workorders.pages.site import CurrentVisit
 from workorders.pages.states import word_of_workflow
-from workorders.pages.threads import PageRoute
-
-router = APIRouter(route_class=PageRoute)
 
 _GAPS: Final = 10
 
 
-@router.get("/workflows/{name}")
-def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) -> HTMLResponse:
+def page(visit: CurrentVisit, name: str) -> Response:
     """Show a workflow."""
-    dag_id = dag_ids.of_workflow(name)
+    viewer, now, dag_id = visit.viewer, visit.now, dag_ids.of_workflow(name)
     viewer.require(Right.READ, dag_id)
-    now = datetime.now(UTC)
-    with site.reading() as connection:
+    with visit.site.reading() as connection:
         found = workflows.find(connection, name)
         (work,) = workload.list_workloads(connection, now, workflow=name)
         is_stuck = bool(find_idle(connection, [work], now))
@@ -38,12 +30,10 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         if work.concurrency:
             usage.insert(0, LimitUsage("runs at the same time", work.concurrency, work.running, on_reached=""))
         waiting = gaps.list_gaps(connection, workflow=name, limit=_GAPS)
-    paused = site.paused_dags([dag_id]).get(dag_id, False)
+    paused = visit.site.paused_dags([dag_id]).get(dag_id, False)
     reads_texts = may_read_texts(viewer, [dag_id])
-    return render(
-        request,
+    return visit.show(
         "workflow.html",
-        now=now,
         name=name,
         workflow=found,
         work=work,

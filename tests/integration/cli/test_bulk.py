@@ -10,7 +10,7 @@ import typer
 from support.command import Command
 from support.runs import finish_all, keeping
 from support.work_orders import accepted_range, rejected
-from workorders.cli.changes import account
+from workorders.cli.options import account
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import search_index, work_orders

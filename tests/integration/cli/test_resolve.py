@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.command import Command
 from support.in_process_trigger import InProcessTrigger, kept
 from support.ingesting import everything
-from workorders.cli.changes import account
+from workorders.cli.options import account
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import find as find_trigger
 

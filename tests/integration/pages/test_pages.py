@@ -48,10 +48,9 @@ from workorders.kafka.exceptions import DecisionUncertainError
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
 from workorders.pages import downloads, resolve, work_order
-from workorders.pages.access import Right
+from workorders.pages.access import OF_PAGES, Right
 from workorders.pages.app import HEADERS
 from workorders.pages.site import Site
-from workorders.pages.threads import OF_PAGES
 
 pytestmark = pytest.mark.integration
 

@@ -12,7 +12,7 @@ import typer
 from typer.models import OptionInfo
 
 from local_stack.stack import CHECKOUT
-from workorders.cli import changes, options
+from workorders.cli import options
 from workorders.cli.commands import PANELS, SUMMARIES
 from workorders.cli.main import app
 
@@ -120,7 +120,7 @@ def test_the_help_groups_the_commands_in_panels(capsys: pytest.CaptureFixture[st
 def test_the_help_imports_no_command() -> None:
     loaded = loaded_by("--help")
     assert not loaded & {
-        "workorders.cli.triggers",
+        "workorders.cli.definitions",
         "workorders.cli.status",
         "psycopg",
         "pydantic",
@@ -131,7 +131,7 @@ def test_the_help_imports_no_command() -> None:
 
 def test_a_check_of_trigger_files_does_not_wait_for_the_database_driver() -> None:
     loaded = loaded_by("triggers", "check", str(CHECKOUT / "include" / "triggers"))
-    assert "workorders.cli.triggers" in loaded
+    assert "workorders.cli.definitions" in loaded
     assert not loaded & {"psycopg", "sqlalchemy", "rich", "confluent_kafka", "airflow"}
 
 
@@ -180,5 +180,5 @@ def test_a_path_is_named_by_what_it_is() -> None:
 
 
 def test_every_confirmation_asks_the_same_question() -> None:
-    sources = {path.name: path.read_text(encoding="utf-8") for path in Path(changes.__file__).parent.glob("*.py")}
-    assert [name for name, text in sources.items() if "typer.confirm" in text] == ["changes.py"]
+    sources = {path.name: path.read_text(encoding="utf-8") for path in Path(options.__file__).parent.glob("*.py")}
+    assert [name for name, text in sources.items() if "typer.confirm" in text] == ["options.py"]

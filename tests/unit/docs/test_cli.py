@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from support.documents import first_cells, section
-from workorders.cli import changes, connections
+from workorders.cli import connections, options
 from workorders.cli.main import app
 
 WRITES_WITHOUT_A_SESSION = {
@@ -39,7 +39,7 @@ def writes(function: Any) -> bool:
 
 def exits(function: Any) -> bool:
     """Tell whether a function of the command line ends the command by an exit status, other than of an error."""
-    return reaches(function, lambda found: "Exit" in found.__code__.co_names, {changes.confirm})
+    return reaches(function, lambda found: "Exit" in found.__code__.co_names, {options.confirm})
 
 
 def reaches(function: Any, wanted: Callable[[Any], bool], seen: set[Any]) -> bool:

@@ -1,5 +1,6 @@
 """What needs a person comes first, with the page that helps."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -8,11 +9,10 @@ import pytest
 from workorders.core.history.workload import Workload
 from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status import PartitionRow, TriggerStatus
-from workorders.monitoring.problems import Problem, Subject, find_problems
+from workorders.monitoring.problems import Facts, Problem, Subject, find_problems
 from workorders.pages import states
-from workorders.pages.overview import KafkaLine, facts_of
 from workorders.pages.rendering import tone
-from workorders.pages.states import rank, word_of_trigger, word_of_workflow
+from workorders.pages.states import lag_of, rank, stopped_listeners, word_of_trigger, word_of_workflow
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ROW = PartitionRow(
@@ -28,15 +28,18 @@ ROW = PartitionRow(
     state=PartitionState.UP_TO_DATE,
 )
 STALLED = replace(ROW, partition=1, state=PartitionState.STALLED, since=NOW, last_error="first line\nsecond line")
+RUNS, PAUSED, GONE = {"orders_listener": False}, {"orders_listener": True}, dict[str, bool]()
 PROBLEM = Problem(about=Subject.TRIGGER, key="orders", subject="orders: orders 1", state="stalled", sentence="no")
 
 
-def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = None) -> KafkaLine:
-    return KafkaLine(TriggerStatus("orders", "ship", "g", "kafka_default", ("orders",), problem, rows), is_paused)
+def status_of(*rows: PartitionRow, problem: str | None = None) -> TriggerStatus:
+    return TriggerStatus("orders", "ship", "g", "kafka_default", ("orders",), problem, rows)
 
 
-def problems_of(*lines: KafkaLine) -> list[str]:
-    return [problem.state for problem in find_problems(facts_of(lines))]
+def problems_of(status: TriggerStatus, paused: Mapping[str, bool]) -> list[str]:
+    """Return what is wrong, if these Dags are known to Airflow, and some of them are paused."""
+    facts = Facts(triggers=[status], paused=stopped_listeners([status.name], paused))
+    return [problem.state for problem in find_problems(facts)]
 
 
 @pytest.mark.parametrize(
@@ -67,27 +70,30 @@ def test_what_is_worst_comes_first_and_then_what_has_lasted_longest() -> None:
     assert [problem.subject for problem in found] == ["shard", "9 h", "1 h", "stuck"]
 
 
-def test_the_overview_knows_partitions_and_paused_listeners() -> None:
-    assert problems_of(line(ROW, STALLED)) == ["stalled"]
-    assert problems_of(line(ROW, is_paused=True)) == []
-    behind = line(replace(ROW, lag=4, state=PartitionState.BEHIND))
-    assert problems_of(replace(behind, is_paused=True)) == ["paused"]
-    retired = replace(behind, has_listener=False)
-    assert problems_of(retired) == ["paused"]
-    assert retired.word == "behind"
+def test_the_overview_knows_partitions_and_listeners_that_are_paused_or_gone() -> None:
+    assert problems_of(status_of(ROW, STALLED), RUNS) == ["stalled"]
+    assert problems_of(status_of(ROW), PAUSED) == []
+    behind = status_of(replace(ROW, lag=4, state=PartitionState.BEHIND))
+    assert problems_of(behind, RUNS) == []
+    assert problems_of(behind, PAUSED) == problems_of(behind, GONE) == ["paused"]
 
 
 def test_that_kafka_does_not_answer_is_a_problem() -> None:
-    assert problems_of(line(ROW, problem="It did not answer.")) == ["unknown"]
+    assert problems_of(status_of(ROW, problem="It did not answer."), RUNS) == ["unknown"]
 
 
 def test_the_worst_partition_stands_for_its_trigger() -> None:
     rows = [ROW, replace(ROW, state=PartitionState.IN_BATCH, batch_id=7), replace(ROW, state=PartitionState.BEHIND)]
-    status = line(*rows).status
+    status = status_of(*rows)
     assert word_of_trigger(status, is_paused=False) == "behind"
     assert word_of_trigger(status, is_paused=True) == "paused"
-    assert word_of_trigger(line(*rows, STALLED).status, is_paused=True) == "stalled"
-    assert word_of_trigger(line().status, is_paused=False) == "not planned yet"
+    assert word_of_trigger(status_of(*rows, STALLED), is_paused=True) == "stalled"
+    assert word_of_trigger(status_of(), is_paused=False) == "not planned yet"
+
+
+def test_the_lag_of_a_trigger_is_the_sum_of_those_that_are_known() -> None:
+    assert lag_of(status_of(replace(ROW, lag=3), replace(ROW, lag=None), replace(ROW, lag=4))) == 7
+    assert lag_of(status_of(replace(ROW, lag=None))) is None
 
 
 def test_partitions_are_sorted_by_what_is_worst_and_then_by_lag() -> None:

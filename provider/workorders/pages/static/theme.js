@@ -17,25 +17,22 @@
     "--font": "--chakra-fonts-body",
   };
 
-  function parentDocument() {
+  // A browser may forbid to read the storage, and a frame of another site its document.
+  function allowed(read) {
     try {
-      return window.parent === window ? null : window.parent.document;
+      return read();
     } catch {
       return null;
     }
   }
 
+  const outer = allowed(() => (window.parent === window ? null : window.parent.document));
+
   function show() {
-    let theme = null;
-    try {
-      theme = localStorage.getItem("theme");
-    } catch {
-      // Without storage the system's theme is shown.
-    }
+    const theme = allowed(() => localStorage.getItem("theme"));
     const isDark = theme === "dark" || (theme !== "light" && dark.matches);
     root.classList.toggle("dark", isDark);
     root.style.colorScheme = isDark ? "dark" : "light";
-    const outer = parentDocument();
     root.classList.toggle("framed", outer !== null);
     if (outer === null) return;
     // Airflow changes its own class at the same event; its colors count after that.
@@ -53,7 +50,6 @@
   window.addEventListener("storage", (event) => {
     if (event.key === "theme") show();
   });
-  const outer = parentDocument();
   if (outer !== null) {
     new MutationObserver(show).observe(outer.documentElement, { attributes: true, attributeFilter: ["class"] });
   }

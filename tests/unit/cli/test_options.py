@@ -6,7 +6,7 @@ import pwd
 import pytest
 import typer
 
-from workorders.cli.changes import Change, PreviewedChange, account
+from workorders.cli.options import Change, PreviewedChange, account
 
 
 def test_the_account_is_the_operating_systems_in_any_environment(monkeypatch: pytest.MonkeyPatch) -> None:

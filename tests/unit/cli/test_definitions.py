@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from workorders.cli.definition_files import read_workflows
+from workorders.cli.definitions import read_workflows
 
 
 def test_the_workflows_are_next_to_the_folder_of_triggers_also_from_within_it(

@@ -250,7 +250,7 @@ class Context:
         self._published_count += 1
         self._published_bytes += len(encoded)
         self._require_publish_limits()
-        # Only then: a function that catches the error may continue for long.
+        # Only then, because a function that catches the error may publish more and more.
         self._published.append(encoded)
 
     def _require_publish_limits(self) -> None:

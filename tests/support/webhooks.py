@@ -15,7 +15,8 @@ from workorders.webhook import app
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers
 from workorders.webhook.handler import Database, RequestHandler
-from workorders.webhook.stored_webhooks import Hooks, StoredWebhook
+from workorders.webhook.hooks import Hooks
+from workorders.webhook.stored_webhooks import StoredWebhook
 
 SECRET = "kept-from-yaml"
 

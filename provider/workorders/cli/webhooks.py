@@ -1,17 +1,19 @@
 """`workorders webhooks`: the webhooks of the database, and a server for them alone."""
 
 import logging
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from workorders.cli.connections import connect, connect_to_write, require_airflow
+from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.definitions import read_paths, read_workflows, report
 from workorders.cli.options import AsJson, Database, argument
 from workorders.cli.output import note, show_rows
 from workorders.core.definitions.loading import TRIGGERS
 from workorders.core.environment import DATABASE_CONNECTION
+from workorders.core.exceptions import ConfigurationError
 from workorders.webhook import stored_webhooks
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.stored_webhooks import StoredWebhook
@@ -86,13 +88,19 @@ def serve(
       workorders webhooks serve
       workorders webhooks serve --host 0.0.0.0 --port 8443
     """
-    require_airflow("no server was started")
-    import uvicorn  # noqa: PLC0415 - for this command alone, and slow
-    from starlette.applications import Starlette  # noqa: PLC0415
-    from starlette.routing import Mount  # noqa: PLC0415
+    try:
+        import uvicorn  # noqa: PLC0415 - for this command alone, and slow
+        from starlette.applications import Starlette  # noqa: PLC0415
+        from starlette.routing import Mount  # noqa: PLC0415
 
-    from workorders.webhook.airflow import application  # noqa: PLC0415
-
+        # Outside its own processes Airflow reads its metadata database only with this variable.
+        os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+        from workorders.webhook.airflow import application  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The server of webhooks needs Airflow's packages ({error}); nothing was started; install "
+            "airflow-provider-workorders[airflow]."
+        ) from error
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     server = Starlette(routes=[Mount("/workorders/webhooks", application())])
     uvicorn.run(server, host=host, port=port, log_level="info", access_log=False)

@@ -128,7 +128,8 @@ def _problem(method: str, error: Exception) -> tuple[int, str, str]:
     if isinstance(error, HTTPException):
         status, sentence = HTTPStatus(error.status_code), error.detail
         if sentence == status.phrase:  # the framework refuses it
-            sentence = f"There is no such page ({sentence}). Nothing was read or changed."
+            what = "There is no such page" if status == HTTPStatus.NOT_FOUND else sentence
+            sentence = f"{what}. Nothing was read or changed."
         return status, TITLES.get(status, "Refused"), sentence
     if isinstance(error, psycopg.Error):
         return _database_problem(method, error)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -64,8 +65,11 @@ class Visit:
     request: Request
     site: Site
     viewer: Viewer
-    now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """Ages on the page are counted to this time."""
+
+    @cached_property
+    def now(self) -> datetime:
+        """Return the time to which ages on the page are counted: the first look at it, in the thread of the page."""
+        return datetime.now(UTC)
 
     @property
     def is_update(self) -> bool:

@@ -19,7 +19,7 @@ def application() -> "FastAPI":
     from workorders.webhook.app import Webhooks, make_app  # noqa: PLC0415
     from workorders.webhook.callers import Callers  # noqa: PLC0415
     from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
-    from workorders.webhook.stored_webhooks import Hooks  # noqa: PLC0415
+    from workorders.webhook.hooks import Hooks  # noqa: PLC0415
 
     handler = RequestHandler(database_url)
     return make_app(Webhooks(Hooks(handler.list_served, time.monotonic), handler, Callers(_secret, time.monotonic)))

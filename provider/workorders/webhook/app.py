@@ -20,9 +20,9 @@ from workorders.webhook.authentication import Basic, Slack
 from workorders.webhook.callers import Callers
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.handler import RequestHandler
+from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.refusals import RefusedError, printable
 from workorders.webhook.requests import Received, received_body, require_length
-from workorders.webhook.stored_webhooks import Hook, Hooks
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _LOG = logging.getLogger(__name__)

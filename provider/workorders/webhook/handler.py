@@ -19,9 +19,10 @@ from workorders.core.history.runs import WorkOrderOutcome, find_outcome
 from workorders.core.postgres.connection import VALUE_ERRORS, ClientConnection, Connection, connect, is_outage
 from workorders.core.triggers import Trigger
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.hooks import Hook
 from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received, item
-from workorders.webhook.stored_webhooks import Hook, StoredWebhook, list_stored
+from workorders.webhook.stored_webhooks import StoredWebhook, list_stored
 
 _LOG = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from workorders.core.creation.json_validation import validate_body
 from workorders.core.definitions.fields import MIB
 from workorders.core.items import Item
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.hooks import Hook
 from workorders.webhook.refusals import RefusedError, TryAgainError
-from workorders.webhook.stored_webhooks import Hook
 
 MAX_SECONDS: Final = 30.0
 """Time that a body has to arrive."""

@@ -75,6 +75,21 @@ def test_every_command_that_the_help_names_exists_and_has_its_own_help(name: str
     assert command.help
 
 
+def test_every_command_loads_where_only_the_command_line_is_installed() -> None:
+    extras = ("airflow", "anyio", "confluent_kafka", "fastapi", "pyspark", "starlette", "uvicorn")
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys({extras}))
+import typer
+from workorders.cli.commands import SUMMARIES
+from workorders.cli.main import app
+commands = typer.main.get_command(app).commands
+print(len([commands[name] for name in SUMMARIES]))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == (f"{len(SUMMARIES)}\n", "")
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_help_has_an_example_on_a_line_of_its_own(name: str) -> None:
     assert re.search(rf"^  .*\b{name}\b", ALL[name].help, re.MULTILINE)

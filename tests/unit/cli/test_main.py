@@ -31,12 +31,6 @@ def test_a_wrong_database_url_is_not_repeated(workorders: Command) -> None:
     assert "secret" not in ended.err
 
 
-def test_a_server_of_webhooks_needs_an_airflow_that_is_configured(workorders: Command) -> None:
-    ended = workorders("webhooks", "serve")
-    assert (ended.code, ended.out) == (1, "")
-    assert "Airflow is not configured here, so no server was started; run this where" in ended.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

@@ -21,8 +21,9 @@ from workorders.webhook.app import Webhooks, make_app
 from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import Callers
 from workorders.webhook.handler import RequestHandler
+from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.requests import MAX_REQUESTS, Received
-from workorders.webhook.stored_webhooks import Hook, Hooks, StoredWebhook
+from workorders.webhook.stored_webhooks import StoredWebhook
 
 Headers = list[tuple[bytes, bytes]]
 KEY = {"type": "api_key", "connection": "shop"}

@@ -7,9 +7,9 @@ from fastapi import Request
 
 from workorders.webhook import requests
 from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.hooks import Hook
 from workorders.webhook.refusals import RefusedError
 from workorders.webhook.requests import received_body
-from workorders.webhook.stored_webhooks import Hook
 
 
 class Sender:

@@ -5,7 +5,9 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 # Tests that wait for Airflow leave a core idle, so a second process runs those that need none. The order stays: the tests
 # with Airflow take longest and begin first.
-AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder
+# A process of tests that crashes ends the run: pytest-xdist 3.8 may never end with the one that replaces it
+# (https://github.com/pytest-dev/pytest-xdist/issues/1378).
+AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder --max-worker-restart 0
 # The example parts and the local stack are not part of the package that is installed.
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests:$(CURDIR)/tools$(if $(PYTHONPATH),:$(PYTHONPATH))
 

@@ -199,12 +199,13 @@ class KafkaAdmin(ClusterClient):
     ) -> Answers[dict[Partition, int]]:
         places: dict[Place, Partition] = {partition.topic_partition: partition for partition in partitions}
         specs = {TopicPartition(partition.topic, partition.partition): spec for partition in places.values()}
+        seconds = min(seconds, self._timeout)
+        await self._locate({topic for topic, _ in places}, seconds)
         answers = await self._ask_each(
             places,
-            lambda client: client.list_offsets(
-                specs, isolation_level=isolation, request_timeout=min(seconds, self._timeout)
-            ).values(),
+            lambda client: client.list_offsets(specs, isolation_level=isolation, request_timeout=seconds).values(),
         )
+        self._located.difference_update(topic for topic, _ in answers.errors)  # such as one that was deleted
         # A connection that breaks during the request ends it without an error and without an offset (seen with
         # librdkafka 2.16): taken for an offset, that would look like a truncated log.
         lost = KafkaUnavailableError(f"Kafka at {self._servers} did not answer: the connection was lost.")

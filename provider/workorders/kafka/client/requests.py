@@ -2,13 +2,14 @@
 
 import asyncio
 import concurrent.futures
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import (
@@ -31,6 +32,8 @@ _REFRESH: Final = "topic.metadata.refresh.interval.ms"
 """How often a client asks which brokers there are. With librdkafka's own 5 minutes, a client would wait as long for a
 broker that is gone, even if others answer."""
 _AGAIN_SECONDS: Final = 0.2
+_NO_PARTITION: Final = 2**31 - 1
+"""No topic has it: a client that is asked for its offsets learns the topic's leaders, and asks none of them."""
 _UNKNOWN_TOPIC: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
@@ -69,10 +72,40 @@ class ClusterClient:
         self._settings = settings
         self._timeout = timeout_seconds
         self._errors = ConnectionErrors()
-        self._client = self._connect()
+        self._lookup = threading.Lock()
+        self._connect()
 
-    def _connect(self) -> AdminClient:
-        return new_client(AdminClient, {"log_level": 2, _REFRESH: 5000, **self._settings, "error_cb": self._errors})
+    def _connect(self) -> None:
+        settings = {"log_level": 2, _REFRESH: 5000, **self._settings, "error_cb": self._errors}
+        self._client: AdminClient = new_client(AdminClient, settings)
+        self._located: set[str] = set()
+        """The topics whose leaders the client knows."""
+
+    async def _locate(self, topics: set[str], seconds: float) -> None:
+        """Let the client learn the leaders of topics, in one request at a time, before it is asked for their offsets.
+
+        librdkafka (2.16) ends the process with a segmentation fault if a request for offsets begins to look up a topic
+        that the client does not know while the answer to another look-up of this topic arrives: two threads then end
+        one operation (`rd_kafka_topic_partition_list_query_leaders_async`).
+
+        Raises:
+            WorkOrdersError: the cluster did not answer within the seconds, or refused the client.
+        """
+        while not topics <= self._located:
+            await self._ask_one(lambda _: [asyncio.ensure_future(asyncio.to_thread(self._look_up, topics, seconds))])
+
+    def _look_up(self, topics: set[str], seconds: float) -> None:
+        with self._lookup:
+            located = self._located  # before the client: one that comes in between has located nothing
+            unknown = topics - located
+            if not unknown:
+                return
+            places = {TopicPartition(topic, _NO_PARTITION): OffsetSpec.latest() for topic in unknown}
+            futures = self._client.list_offsets(places, request_timeout=seconds).values()
+            for failure in [future.exception() for future in futures]:
+                if not (isinstance(failure, KafkaException) and failure.args[0].code() == KafkaError._NOENT):
+                    raise failure or RuntimeError(f"Kafka at {self._servers} has a partition {_NO_PARTITION}.")
+            located |= unknown
 
     async def _ask(self, ask: Callable[[AdminClient], Futures]) -> list[Any]:
         """Return the result of each request, or the `KafkaException` with which it failed."""
@@ -87,7 +120,7 @@ class ClusterClient:
             self._errors.clear()
         if any(map(_is_unanswered, failures)) and client is self._client:
             # A client waits for the brokers that it knows, and learns of others minutes later. A new one asks again.
-            self._client = self._connect()
+            self._connect()
         return results
 
     async def _ask_one(self, ask: Callable[[AdminClient], Futures], right: str = "") -> Any:

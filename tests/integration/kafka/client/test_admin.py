@@ -1,5 +1,8 @@
+import asyncio
 import time
+from concurrent.futures import Future
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -141,3 +144,28 @@ def test_a_question_about_a_partition_that_is_not_there_is_an_unknown_topic(
     topics.create(name)
     with pytest.raises((UnknownTopicError, KafkaUnavailableError)):
         run(impatient.offsets([Partition(name, 5, "id")])).require()
+
+
+def test_a_topic_that_the_client_does_not_know_is_looked_up_once_before_its_offsets_are_asked_for(
+    cluster: KafkaAdmin, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = topics.create(name, partitions=3), topics.create(f"{name}-2")
+    partitions = run(cluster.partitions(others)).require()
+    client, requests = cluster._client, list[tuple[set[str], list[Future[Any]]]]()
+    list_offsets = client.list_offsets
+
+    def observed(places: Any, **options: Any) -> Any:
+        asked = {place.topic for place in places}
+        assert all(future.done() for other, futures in requests[:1] if other & asked for future in futures)
+        futures = list_offsets(places, **options)
+        requests.append((asked, list(futures.values())))
+        return futures
+
+    async def ask() -> None:
+        for _ in range(2):
+            answers = await asyncio.gather(*(cluster.last_stable_offsets(partitions) for _ in range(5)))
+            assert [answer.require() for answer in answers] == [dict.fromkeys(partitions, 0)] * 5
+
+    monkeypatch.setattr(client, "list_offsets", observed)
+    run(ask())
+    assert len(requests) == 1 + 5 + 5

@@ -129,22 +129,15 @@ class KafkaAdmin(ClusterClient):
 
         The last stable offset is below the high watermark only if a transaction is open.
         """
-        # First, because a message that arrives between the questions would look like an open transaction.
+        # The ends first, because a message that arrives between the questions would look like an open transaction; each
+        # question only about those with an answer to the one before, because a broker that is down costs seconds.
         ends = await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
-        starts, stables = await asyncio.gather(
-            self._list_offsets(partitions, OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED),
-            self.last_stable_offsets(partitions),
-        )
-        errors = {**starts.errors, **stables.errors, **ends.errors}
+        starts = await self._list_offsets(ends.found, OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED)
+        stables = await self.last_stable_offsets(starts.found)
+        errors = {**ends.errors, **starts.errors, **stables.errors}
         found = [
-            PartitionOffsets(
-                partition,
-                starts.found[partition],
-                stables.found[partition],
-                max(stables.found[partition], ends.found[partition]),
-            )
-            for partition in partitions
-            if partition.topic_partition not in errors
+            PartitionOffsets(partition, starts.found[partition], stable, max(stable, ends.found[partition]))
+            for partition, stable in stables.found.items()
         ]
         return Answers(found, errors)
 
@@ -200,12 +193,11 @@ class KafkaAdmin(ClusterClient):
         places: dict[Place, Partition] = {partition.topic_partition: partition for partition in partitions}
         specs = {TopicPartition(partition.topic, partition.partition): spec for partition in places.values()}
         seconds = min(seconds, self._timeout)
-        await self._locate({topic for topic, _ in places}, seconds)
         answers = await self._ask_each(
             places,
             lambda client: client.list_offsets(specs, isolation_level=isolation, request_timeout=seconds).values(),
+            by_leader=True,
         )
-        self._located.difference_update(topic for topic, _ in answers.errors)  # such as one that was deleted
         # A connection that breaks during the request ends it without an error and without an offset (seen with
         # librdkafka 2.16): taken for an offset, that would look like a truncated log.
         lost = KafkaUnavailableError(f"Kafka at {self._servers} did not answer: the connection was lost.")

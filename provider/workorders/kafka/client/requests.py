@@ -2,14 +2,13 @@
 
 import asyncio
 import concurrent.futures
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import (
@@ -28,12 +27,11 @@ K = TypeVar("K")
 
 Futures = Iterable["concurrent.futures.Future[Any] | asyncio.Future[Any]"]
 
-_REFRESH: Final = "topic.metadata.refresh.interval.ms"
-"""How often a client asks which brokers there are. With librdkafka's own 5 minutes, a client would wait as long for a
-broker that is gone, even if others answer."""
+_NO_REFRESH: Final = {"topic.metadata.refresh.interval.ms": -1}
+_RENEW_SECONDS: Final = 600.0
+"""A client forgets a topic a quarter of an hour after its last answer about it; it is replaced before that."""
+_MOST_IDLE: Final = 4
 _AGAIN_SECONDS: Final = 0.2
-_NO_PARTITION: Final = 2**31 - 1
-"""No topic has it: a client that is asked for its offsets learns the topic's leaders, and asks none of them."""
 _UNKNOWN_TOPIC: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
@@ -59,8 +57,23 @@ class Answers(Generic[T]):
         return self.found
 
 
+@dataclass(slots=True)
+class _Client:
+    admin: AdminClient
+    made: float
+    """When it was made, by `time.monotonic`."""
+    has_answered: bool = False
+
+
 class ClusterClient:
-    """The client of one cluster, which is replaced if a broker did not answer it."""
+    """Clients of one cluster; each is asked one thing at a time, and replaced if a broker did not answer it.
+
+    librdkafka (2.16) ends the process with a segmentation fault if a client hears anything new about topics while a
+    request for offsets, on another thread, finds that it does not know the leader of a partition: both threads then end
+    one operation (`rd_kafka_topic_partition_list_query_leaders_async`). So no answer to another request may come in
+    meanwhile, nor one to a request of librdkafka's own: those of a new connection, which are over when the client has
+    answered once, and refreshes and forgetting by the clock.
+    """
 
     def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
         """Connect lazily, with `client_settings`; the timeout limits one request.
@@ -72,55 +85,60 @@ class ClusterClient:
         self._settings = settings
         self._timeout = timeout_seconds
         self._errors = ConnectionErrors()
-        self._lookup = threading.Lock()
-        self._connect()
+        self._idle = [self._connect()]
 
-    def _connect(self) -> None:
-        settings = {"log_level": 2, _REFRESH: 5000, **self._settings, "error_cb": self._errors}
-        self._client: AdminClient = new_client(AdminClient, settings)
-        self._located: set[str] = set()
-        """The topics whose leaders the client knows."""
+    def _connect(self) -> _Client:
+        settings = {"log_level": 2, **self._settings, **_NO_REFRESH, "error_cb": self._errors}
+        return _Client(new_client(AdminClient, settings), time.monotonic())
 
-    async def _locate(self, topics: set[str], seconds: float) -> None:
-        """Let the client learn the leaders of topics, in one request at a time, before it is asked for their offsets.
+    def _take(self) -> _Client:
+        try:
+            client = self._idle.pop()
+        except IndexError:
+            return self._connect()
+        return client if time.monotonic() < client.made + _RENEW_SECONDS else self._connect()
 
-        librdkafka (2.16) ends the process with a segmentation fault if a request for offsets begins to look up a topic
-        that the client does not know while the answer to another look-up of this topic arrives: two threads then end
-        one operation (`rd_kafka_topic_partition_list_query_leaders_async`).
+    async def _ask(self, ask: Callable[[AdminClient], Futures], *, by_leader: bool = False) -> list[Any]:
+        """Return the result of each request, or the `KafkaException` with which it failed.
+
+        Args:
+            ask: sends the requests.
+            by_leader: they go to the leaders of partitions, which a client remembers for minutes. Only a new one's
+                errors count.
 
         Raises:
-            WorkOrdersError: the cluster did not answer within the seconds, or refused the client.
+            WorkOrdersError: a new client got no answer at all.
         """
-        while not topics <= self._located:
-            await self._ask_one(lambda _: [asyncio.ensure_future(asyncio.to_thread(self._look_up, topics, seconds))])
+        client = self._take()
+        is_new = not client.has_answered
+        if is_new:
+            (cluster,) = await self._results(
+                client, lambda admin: [admin.describe_cluster(request_timeout=self._timeout)]
+            )
+            if isinstance(cluster, KafkaException):
+                raise self._to_domain_error(cluster) from cluster
+            client.has_answered = True
+        results = await self._results(client, ask)
+        failures = [result for result in results if isinstance(result, KafkaException)]
+        if any(map(_is_unanswered, failures)):
+            return (
+                results  # the client would wait for the brokers that it knows; the next one asks again which there are
+            )
+        if failures and by_leader:
+            return results if is_new else await self._ask(ask, by_leader=True)
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(client)
+        return results
 
-    def _look_up(self, topics: set[str], seconds: float) -> None:
-        with self._lookup:
-            located = self._located  # before the client: one that comes in between has located nothing
-            unknown = topics - located
-            if not unknown:
-                return
-            places = {TopicPartition(topic, _NO_PARTITION): OffsetSpec.latest() for topic in unknown}
-            futures = self._client.list_offsets(places, request_timeout=seconds).values()
-            for failure in [future.exception() for future in futures]:
-                if not (isinstance(failure, KafkaException) and failure.args[0].code() == KafkaError._NOENT):
-                    raise failure or RuntimeError(f"Kafka at {self._servers} has a partition {_NO_PARTITION}.")
-            located |= unknown
-
-    async def _ask(self, ask: Callable[[AdminClient], Futures]) -> list[Any]:
-        """Return the result of each request, or the `KafkaException` with which it failed."""
-        client = self._client
-        results = await asyncio.gather(*(asyncio.wrap_future(future) for future in ask(client)), return_exceptions=True)
-        client.poll(0)  # serves the callback that stores why connections fail
-        failures = [result for result in results if isinstance(result, BaseException)]
-        for failure in failures:
-            if not isinstance(failure, KafkaException):
-                raise failure
-        if len(failures) < len(results):
+    async def _results(self, client: _Client, ask: Callable[[AdminClient], Futures]) -> list[Any]:
+        futures = (asyncio.wrap_future(future) for future in ask(client.admin))
+        results = await asyncio.gather(*futures, return_exceptions=True)
+        client.admin.poll(0)  # serves the callback that stores why connections fail
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, KafkaException):
+                raise result
+        if not all(isinstance(result, KafkaException) for result in results):
             self._errors.clear()
-        if any(map(_is_unanswered, failures)) and client is self._client:
-            # A client waits for the brokers that it knows, and learns of others minutes later. A new one asks again.
-            self._connect()
         return results
 
     async def _ask_one(self, ask: Callable[[AdminClient], Futures], right: str = "") -> Any:
@@ -135,9 +153,11 @@ class ClusterClient:
         places: Mapping[Place, K],
         ask: Callable[[AdminClient], Futures],
         right_of: Callable[[Place], str] = lambda _: "",
+        *,
+        by_leader: bool = False,
     ) -> Answers[dict[K, Any]]:
         """Return the results of one request for each place, in their order; raise if no broker answered any of it."""
-        results = dict(zip(places, await self._ask(ask), strict=True)) if places else {}
+        results = dict(zip(places, await self._ask(ask, by_leader=by_leader), strict=True)) if places else {}
         failures = {place: result for place, result in results.items() if isinstance(result, KafkaException)}
         errors = {place: self._to_domain_error(failure, right_of(place)) for place, failure in failures.items()}
         if failures and len(failures) == len(results) and all(map(_is_unanswered, failures.values())):

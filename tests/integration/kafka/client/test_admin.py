@@ -1,16 +1,19 @@
 import asyncio
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.groups import commit, member
 from support.topics import Topics
+from workorders.kafka.client import requests
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, KafkaUnavailableError, UnknownTopicError
@@ -146,26 +149,88 @@ def test_a_question_about_a_partition_that_is_not_there_is_an_unknown_topic(
         run(impatient.offsets([Partition(name, 5, "id")])).require()
 
 
-def test_a_topic_that_the_client_does_not_know_is_looked_up_once_before_its_offsets_are_asked_for(
-    cluster: KafkaAdmin, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+class Watched:
+    """A client that notes its requests, and refuses one that begins before the answers to the one before."""
+
+    def __init__(self, admin: AdminClient) -> None:
+        self._admin = admin
+        self._open = list[Future[Any]]()
+        self.asked = list[str]()
+
+    def poll(self, seconds: float) -> int:
+        return int(self._admin.poll(seconds))
+
+    def __getattr__(self, request: str) -> Callable[..., Any]:
+        assert all(answer.done() for answer in self._open), f"{request} began while {self.asked[-1]} had no answer"
+        self.asked.append(request)
+
+        def ask(*arguments: Any, **options: Any) -> Any:
+            self._open = [Future()]
+            answers = getattr(self._admin, request)(*arguments, **options)
+            self._open = [*answers.values()] if isinstance(answers, dict) else [answers]
+            if request == "list_topics":  # which blocks
+                self._open = []
+            return answers
+
+        return ask
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[Watched]:
+    """Every client that is made from now on."""
+    made = list[Watched]()
+
+    def watch(kind: type[AdminClient], settings: dict[str, Any]) -> Watched:
+        made.append(Watched(kind(settings)))
+        return made[-1]
+
+    monkeypatch.setattr(requests, "new_client", watch)
+    return made
+
+
+def test_no_client_is_asked_anything_while_it_has_a_request_since_librdkafka_may_end_the_process(
+    stack: LocalStack, topics: Topics, name: str, watched: list[Watched]
 ) -> None:
-    others = topics.create(name, partitions=3), topics.create(f"{name}-2")
-    partitions = run(cluster.partitions(others)).require()
-    client, requests = cluster._client, list[tuple[set[str], list[Future[Any]]]]()
-    list_offsets = client.list_offsets
+    cluster = KafkaAdmin(client_settings(stack.kafka_settings))
+    topics.create(name, partitions=3)
+    partitions = run(cluster.partitions([name])).require()
 
-    def observed(places: Any, **options: Any) -> Any:
-        asked = {place.topic for place in places}
-        assert all(future.done() for other, futures in requests[:1] if other & asked for future in futures)
-        futures = list_offsets(places, **options)
-        requests.append((asked, list(futures.values())))
-        return futures
+    async def ask_at_once() -> None:
+        await asyncio.gather(
+            *(cluster.offsets(partitions) for _ in range(6)),
+            *(cluster.partitions([name, f"^{name}"]) for _ in range(6)),
+            cluster.cleanup_policy(name),
+        )
 
-    async def ask() -> None:
-        for _ in range(2):
-            answers = await asyncio.gather(*(cluster.last_stable_offsets(partitions) for _ in range(5)))
-            assert [answer.require() for answer in answers] == [dict.fromkeys(partitions, 0)] * 5
+    run(ask_at_once())
+    assert len(watched) == 13
+    assert {client.asked[0] for client in watched} == {"describe_cluster"}, "what a new connection asks is still open"
+    assert [client.asked.count("describe_cluster") for client in watched] == [1] * 13
+    for _ in range(3):
+        run(cluster.offsets(partitions)).require()
+    assert len(watched) == 13, "clients are used again"
+    assert len(cluster._idle) == 4, "and few are kept"
 
-    monkeypatch.setattr(client, "list_offsets", observed)
-    run(ask())
-    assert len(requests) == 1 + 5 + 5
+
+def test_a_client_is_replaced_before_it_forgets_a_topic(
+    stack: LocalStack, topics: Topics, name: str, watched: list[Watched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    cluster = KafkaAdmin(client_settings(stack.kafka_settings))
+    run(cluster.partitions([name])).require()
+    assert len(watched) == 1
+    now = time.monotonic() + 601
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    run(cluster.partitions([name])).require()
+    assert len(watched) == 2
+
+
+def test_what_a_client_remembers_of_leaders_is_not_taken_for_an_error_of_the_cluster(
+    cluster: KafkaAdmin, topics: Topics, name: str
+) -> None:
+    topics.create(name)
+    (first,) = run(cluster.partitions([name])).require()
+    assert run(cluster.last_stable_offsets([first])).require() == {first: 0}
+    topics.grow(name, 2)
+    both = [first, replace(first, partition=1)]
+    assert run(cluster.last_stable_offsets(both)).require() == dict.fromkeys(both, 0)

@@ -5,7 +5,7 @@ Asynchronous, because the triggerer asks for hundreds of triggers at once; `run`
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import (
@@ -26,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import COORDINATOR_UNAVAILABLE, FORBIDDEN, refused_error, request_error
-from workorders.kafka.client.requests import Answers, ClusterClient, committed_offsets
+from workorders.kafka.client.requests import Answers, ClusterClient, answer_to, committed_offsets
 from workorders.kafka.definition.fields import REGEX_MARK, is_subscribed
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place
@@ -79,7 +79,7 @@ class KafkaAdmin(ClusterClient):
         if patterns:
             # The only question that librdkafka answers by blocking only.
             metadata = await self._ask_one(
-                lambda client: [asyncio.ensure_future(asyncio.to_thread(client.list_topics, timeout=self._timeout))]
+                lambda client: [answer_to(partial(client.list_topics, timeout=self._timeout))]
             )
             names += [
                 name

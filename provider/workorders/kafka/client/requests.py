@@ -1,9 +1,9 @@
 """Requests to one cluster, and what it answers: an error is that of one topic or partition."""
 
 import asyncio
-import concurrent.futures
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -25,12 +25,14 @@ from workorders.kafka.partitions import Partition, Place
 T = TypeVar("T")
 K = TypeVar("K")
 
-Futures = Iterable["concurrent.futures.Future[Any] | asyncio.Future[Any]"]
+Futures = Iterable["Future[Any]"]
 
-_NO_REFRESH: Final = {"topic.metadata.refresh.interval.ms": -1}
+_MEMORY: Final = {"topic.metadata.refresh.interval.ms": 5_000, "metadata.max.age.ms": 900_000}
+"""How often a client asks which brokers there are (with librdkafka's own 5 minutes, it would wait as long for a broker
+that is gone, even if others answer), and how long it remembers a topic after the last answer about it."""
 _RENEW_SECONDS: Final = 600.0
-"""A client forgets a topic a quarter of an hour after its last answer about it; it is replaced before that."""
-_MOST_IDLE: Final = 4
+"""A client is replaced before it forgets a topic, which would be news as well."""
+_MOST_CLIENTS: Final = 4
 _AGAIN_SECONDS: Final = 0.2
 _UNKNOWN_TOPIC: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
@@ -66,13 +68,12 @@ class _Client:
 
 
 class ClusterClient:
-    """Clients of one cluster; each is asked one thing at a time, and replaced if a broker did not answer it.
+    """Few clients of one cluster; each is asked one thing at a time, and replaced if a broker did not answer it.
 
     librdkafka (2.16) ends the process with a segmentation fault if a client hears anything new about topics while a
     request for offsets, on another thread, finds that it does not know the leader of a partition: both threads then end
     one operation (`rd_kafka_topic_partition_list_query_leaders_async`). So no answer to another request may come in
-    meanwhile, nor one to a request of librdkafka's own: those of a new connection, which are over when the client has
-    answered once, and refreshes and forgetting by the clock.
+    meanwhile, and none to what librdkafka asks by itself: with a new connection, until the client has answered once.
     """
 
     def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
@@ -86,9 +87,10 @@ class ClusterClient:
         self._timeout = timeout_seconds
         self._errors = ConnectionErrors()
         self._idle = [self._connect()]
+        self._threads = ThreadPoolExecutor(_MOST_CLIENTS, thread_name_prefix="workorders-kafka")
 
     def _connect(self) -> _Client:
-        settings = {"log_level": 2, **self._settings, **_NO_REFRESH, "error_cb": self._errors}
+        settings = {"log_level": 2, **self._settings, **_MEMORY, "error_cb": self._errors}
         return _Client(new_client(AdminClient, settings), time.monotonic())
 
     def _take(self) -> _Client:
@@ -103,36 +105,35 @@ class ClusterClient:
 
         Args:
             ask: sends the requests.
-            by_leader: they go to the leaders of partitions, which a client remembers for minutes. Only a new one's
-                errors count.
+            by_leader: they go to the leaders of partitions, which a client remembers for minutes: only the errors of a
+                new one count.
 
         Raises:
             WorkOrdersError: a new client got no answer at all.
         """
+        return await asyncio.wrap_future(self._threads.submit(self._ask_alone, ask, by_leader))
+
+    def _ask_alone(self, ask: Callable[[AdminClient], Futures], by_leader: bool) -> list[Any]:
         client = self._take()
         is_new = not client.has_answered
-        if is_new:
-            (cluster,) = await self._results(
-                client, lambda admin: [admin.describe_cluster(request_timeout=self._timeout)]
-            )
+        if is_new and by_leader:
+            (cluster,) = self._results(client, lambda admin: [admin.describe_cluster(request_timeout=self._timeout)])
             if isinstance(cluster, KafkaException):
                 raise self._to_domain_error(cluster) from cluster
-            client.has_answered = True
-        results = await self._results(client, ask)
+        results = self._results(client, ask)
         failures = [result for result in results if isinstance(result, KafkaException)]
         if any(map(_is_unanswered, failures)):
             return (
                 results  # the client would wait for the brokers that it knows; the next one asks again which there are
             )
         if failures and by_leader:
-            return results if is_new else await self._ask(ask, by_leader=True)
-        if len(self._idle) < _MOST_IDLE:
-            self._idle.append(client)
+            return results if is_new else self._ask_alone(ask, by_leader)
+        client.has_answered = True
+        self._idle.append(client)
         return results
 
-    async def _results(self, client: _Client, ask: Callable[[AdminClient], Futures]) -> list[Any]:
-        futures = (asyncio.wrap_future(future) for future in ask(client.admin))
-        results = await asyncio.gather(*futures, return_exceptions=True)
+    def _results(self, client: _Client, ask: Callable[[AdminClient], Futures]) -> list[Any]:
+        results = [future.exception() or future.result() for future in [*ask(client.admin)]]
         client.admin.poll(0)  # serves the callback that stores why connections fail
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, KafkaException):
@@ -177,6 +178,16 @@ def _is_unanswered(failure: BaseException) -> bool:
     """Return whether no broker answered: other negative codes are errors of the client itself."""
     code: int = failure.args[0].code() if isinstance(failure, KafkaException) else 0
     return code < 0 and code not in _UNKNOWN_TOPIC | LEADER_UNAVAILABLE
+
+
+def answer_to(ask: Callable[[], Any]) -> "Future[Any]":
+    """Return the future of a question that blocks until it is answered."""
+    future: Future[Any] = Future()
+    try:
+        future.set_result(ask())
+    except KafkaException as error:
+        future.set_exception(error)
+    return future
 
 
 def committed_offsets(

@@ -203,13 +203,12 @@ def test_no_client_is_asked_anything_while_it_has_a_request_since_librdkafka_may
         )
 
     run(ask_at_once())
-    assert len(watched) == 13
-    assert {client.asked[0] for client in watched} == {"describe_cluster"}, "what a new connection asks is still open"
-    assert [client.asked.count("describe_cluster") for client in watched] == [1] * 13
+    assert 1 < len(watched) <= 4, "many questions have few connections"
+    assert "list_offsets" not in {client.asked[0] for client in watched}, "what a new connection asks is still open"
+    made = len(watched)
     for _ in range(3):
         run(cluster.offsets(partitions)).require()
-    assert len(watched) == 13, "clients are used again"
-    assert len(cluster._idle) == 4, "and few are kept"
+    assert len(watched) == made, "clients are used again"
 
 
 def test_a_client_is_replaced_before_it_forgets_a_topic(

@@ -147,10 +147,7 @@ def refresh_search_index(connection: Connection, log: Any, _: Context) -> dict[s
 
 
 def check_gaps(connection: Connection, log: Any, context: Context) -> dict[str, Any]:
-    """Send the alerts that are due for the sequences of every trigger, each once, and fail if one opens.
-
-    A Kafka trigger alerts after each attempt at a batch as well, but a gap also ages while no message arrives.
-    """
+    """Send the alerts that are due for the sequences of every trigger, each once, and fail if one opens."""
     alerts, opened = 0, list[str]()
     for name, notify in gaps.list_watched(connection):
         notifiers = load_notifiers(notify, log)

@@ -16,11 +16,12 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_wrapped, reaso
 from workorders.kafka.airflow.connections import job_secrets
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, watch_growth
 from workorders.kafka.airflow.spark_submission import EngineOperator
-from workorders.kafka.airflow.stall_notifications import DueAlert, claim_alerts, send_alerts
+from workorders.kafka.airflow.stall_notifications import claim_alerts, send_alerts
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
+from workorders.kafka.ledger.stalls import Alert
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -78,7 +79,7 @@ class CreateWorkOrdersOperator(EngineOperator):
         self._attempt_and_alert(context)
 
     def _attempt_and_alert(self, context: "Context") -> None:
-        due: list[DueAlert] = []
+        due: list[Alert] = []
         failure: Exception | None = None
         self._attempted = None
         try:

@@ -10,12 +10,14 @@ from airflow.sdk.exceptions import AirflowFailException
 from local_stack.stack import LocalStack
 from support import remembering_notifier
 from support.admission import BY_NUMBER, event, register
+from support.definitions import define
 from support.tries import a_try
 from workorders.airflow.dags.maintenance import MaintenanceOperator
 from workorders.core import schema
 from workorders.core.creation.work_orders import create_for
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
+from workorders.kafka.airflow import stall_notifications
 
 pytestmark = pytest.mark.integration
 
@@ -86,6 +88,15 @@ def test_of_several_gaps_of_several_triggers_all_are_alerted_and_the_task_counts
     assert sorted(alert.trigger for alert in remembering_notifier.alerts) == sorted(
         [trigger.name, trigger.name, another.name]
     )
+
+
+def test_an_attempt_at_a_batch_leaves_the_alert_of_a_gap_to_the_task_that_fails_for_it(
+    connection: Connection, trigger: Trigger
+) -> None:
+    come(connection, trigger, 1, 3, 4, 5)
+    assert stall_notifications.claim_alerts(define(trigger.name), connection, logging.getLogger()) == []
+    with pytest.raises(AirflowFailException, match=f"Trigger {trigger.name}: sequence "):
+        watch()
 
 
 def test_a_trigger_without_sequences_is_not_watched(connection: Connection, name: str) -> None:

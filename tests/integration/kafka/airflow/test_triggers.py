@@ -258,7 +258,7 @@ def test_many_triggers_hold_as_few_connections_as_one(
     assert kafka >= 1
     postgres_of_many, kafka_of_many = known.run(connections_of(20))
     assert postgres_of_many < postgres + MAX_CONNECTIONS
-    # One to four clients; each holds one connection to the broker by its name and one by its number, and closes the first
+    # One to four clients; each holds a connection to the broker by its name and one by its number, and closes the first
     # when idle.
     assert kafka_of_many <= kafka + 7
 

@@ -134,7 +134,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=30, help="of the instants that are drawn")
     parser.add_argument("--messages", type=int, default=_MESSAGES, help="of a case")
     parser.add_argument("--add", action="store_true", help="keep what the last table has of other cases")
-    parser.add_argument("--lanes", type=int, default=6, help="how many tools meet faults at the same time")
+    parser.add_argument("--lanes", type=int, default=8, help="how many tools meet faults at the same time")
     given = parser.parse_args()
     if given.list:
         print(*(f"{slug:24} {fault.name}" for slug, fault in FAULTS.items()), sep="\n")
